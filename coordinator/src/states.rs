@@ -131,7 +131,7 @@ fn share_of_entries(cells: usize, columns: f64) -> f64 {
 
 /// Returns the number of states in the whole run, if a run with the same states was solved.
 fn states_of_solved(params: &Params) -> Option<f64> {
-    if params.contents().enumerates_only() || !spawns_both(params.game()) {
+    if params.contents().enumerates_only() || !spawns_both(params.game()) || !params.game().is_whole() {
         return None;
     }
     let (rows, cols) = (params.game().board().rows(), params.game().board().cols());
@@ -147,7 +147,8 @@ fn spawns_both(game: &Game) -> bool {
 /// Returns the published layers of a run, if they cover the whole run. Layers with a tile sum below the published
 /// target are the same for every larger target.
 fn published(params: &Params) -> Option<impl Iterator<Item = (Layer, f64)> + '_> {
-    let is_4x4 = (params.game().board().rows(), params.game().board().cols()) == (4, 4);
+    let board = params.game().board();
+    let is_4x4 = board.stone().is_none() && (board.rows(), board.cols()) == (4, 4);
     let wins = params.game().winning_exponent();
     let is_below = || params.contents().until().is_some_and(|layer| layer.0 < 1 << PUBLISHED_EXPONENT);
     let is_same = wins == Some(PUBLISHED_EXPONENT)

@@ -5,8 +5,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stones::{self, Stone};
+
 /// Largest exponent that the four bits of a cell can hold: tiles up to 32,768.
 pub const MAX_EXPONENT: u8 = 15;
+
+/// Largest exponent of a tile on a board with stones, because [`MAX_EXPONENT`] stands for a stone while tiles slide.
+pub const MAX_EXPONENT_BESIDE_STONES: u8 = MAX_EXPONENT - 1;
 
 /// Number of exponents that a cell can have, including the 0 of an empty cell.
 pub const EXPONENTS: usize = MAX_EXPONENT as usize + 1;
@@ -17,12 +22,19 @@ pub const MOST_CELLS: usize = 16;
 /// Largest number of characters of an input that an error quotes.
 const QUOTED: usize = 80;
 
-/// Rows and columns of a board: sides of 1 to 8, 2 to 16 cells in all.
+/// Rows, columns and stones of a board: sides of 1 to 8, 2 to 16 places in all, at least two of them playable.
+///
+/// A *place* is a cell by its number, row by row. A place is a playable cell or holds a stone. The stones of a board
+/// are all of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BoardSize {
     rows: u8,
     cols: u8,
+    /// Places of the stones, one bit each.
+    stones: u16,
+    /// Kind of the stones; `None` without stones.
+    stone: Option<Stone>,
 }
 
 /// Error of parsing a board or a board size.
@@ -37,6 +49,47 @@ pub enum BoardError {
     /// The size is outside the range of a packed board.
     #[error("board {0}x{1} is out of range: sides must be 1 to 8 and the board must have 2 to 16 cells")]
     SizeRange(u64, u64),
+    /// The picture of the stones does not fit the board.
+    #[error("picture {}: {reason}", exact2048_text::quoted(text, QUOTED))]
+    Picture {
+        /// Input text.
+        text: String,
+        /// The expected picture, the one found, and the remedy.
+        reason: String,
+    },
+    /// A board shows a stone in another cell than its size, or no stone in a stone's cell.
+    #[error(
+        "cell {place} is {}, expected {expected}, because the board is {size}; write x or # exactly in the cells of its stones",
+        exact2048_text::quoted(cell, QUOTED)
+    )]
+    Stone {
+        /// Number of the cell, counted from 1.
+        place: usize,
+        /// Input text of the cell.
+        cell: String,
+        /// Text that the size requires.
+        expected: String,
+        /// Expected size of the board.
+        size: BoardSize,
+    },
+    /// A part of the program does not support stones.
+    #[error(
+        "{what}: expected a board without stones, found {size}; solve, query --run, info, layers, verify and stats support \
+         stones (docs/endgames.md)"
+    )]
+    StonesUnsupported {
+        /// The part of the program.
+        what: String,
+        /// Size of the board.
+        size: BoardSize,
+    },
+    /// A board with stones has a tile that is too large.
+    #[error(
+        "expected tiles of at most {most} on a board with stones, found {found}; correct the tile",
+        most = 1u32 << MAX_EXPONENT_BESIDE_STONES,
+        found = 1u32 << MAX_EXPONENT
+    )]
+    TileBesideStones,
     /// The text does not have the rows and columns of the board.
     #[error(
         "{found} in {}, expected {expected} for a {size} board (rows separated by '/', cells by spaces or commas, 0 or '.' for empty)",
@@ -74,7 +127,41 @@ impl BoardSize {
         if !fits {
             return Err(BoardError::SizeRange(rows, cols));
         }
-        Ok(Self { rows: rows as u8, cols: cols as u8 })
+        Ok(Self { rows: rows as u8, cols: cols as u8, stones: 0, stone: None })
+    }
+
+    /// Creates a size of `rows` by `cols` with stones of one kind. `stones` has one bit for each place. Without a
+    /// stone, the size is that of [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new), and [`BoardError::Picture`] if a stone is beyond the board or fewer than two cells
+    /// stay playable.
+    pub fn with_stones(rows: u64, cols: u64, stones: u16, kind: Stone) -> Result<Self, BoardError> {
+        let plain = Self::new(rows, cols)?;
+        let size = Self { stones, stone: (stones != 0).then_some(kind), ..plain };
+        let refused = |reason: &str| {
+            let text = size.to_string();
+            Err(BoardError::Picture { text, reason: format!("{reason}; remove a stone") })
+        };
+        if u32::from(stones) >> plain.places() != 0 {
+            return refused("expected stones on the board, found one beyond it");
+        }
+        if size.cells() < 2 {
+            return refused("expected at least two playable cells, because a game starts with two tiles");
+        }
+        Ok(size)
+    }
+
+    /// Returns the size with the stones of a picture such as `..../..../.xxx/.xxx` in place of its stones.
+    ///
+    /// # Errors
+    ///
+    /// [`BoardError::Picture`] if the picture has other rows or columns, or stones of two kinds.
+    pub fn with_picture(self, picture: &str) -> Result<Self, BoardError> {
+        let (stones, kind) = stones::parse_picture(picture, self.rows(), self.cols())?;
+        let (rows, cols) = (self.rows.into(), self.cols.into());
+        kind.map_or_else(|| Self::new(rows, cols), |kind| Self::with_stones(rows, cols, stones, kind))
     }
 
     /// Number of rows.
@@ -87,15 +174,75 @@ impl BoardSize {
         self.cols as usize
     }
 
-    /// Number of cells, 2 to 16.
-    pub fn cells(self) -> usize {
+    /// Number of places, 2 to 16: playable cells and stones.
+    pub fn places(self) -> usize {
         self.rows() * self.cols()
+    }
+
+    /// Number of playable cells, 2 to 16.
+    pub fn cells(self) -> usize {
+        self.places() - self.stones.count_ones() as usize
+    }
+
+    /// Places of the stones, one bit each.
+    pub fn stones(self) -> u16 {
+        self.stones
+    }
+
+    /// Kind of the stones; `None` if the board has no stones.
+    pub fn stone(self) -> Option<Stone> {
+        self.stone
+    }
+
+    /// Whether a place holds a stone.
+    pub fn is_stone(self, place: usize) -> bool {
+        self.stones >> place & 1 == 1
+    }
+
+    /// Iterates over the places of the playable cells, ascending.
+    pub fn playable(self) -> impl Iterator<Item = usize> + Clone {
+        (0..self.places()).filter(move |&place| !self.is_stone(place))
+    }
+
+    /// Lowest bit of each place of a stone in a packed board.
+    pub fn packed_stones(self) -> u64 {
+        (0..self.places())
+            .filter(|&place| self.is_stone(place))
+            .fold(0, |bits, place| bits | 1 << (4 * place))
+    }
+
+    /// Requires a board without stones, for a part of the program that does not support stones.
+    ///
+    /// # Errors
+    ///
+    /// [`BoardError::StonesUnsupported`].
+    pub fn require_no_stones(self, what: &str) -> Result<(), BoardError> {
+        match self.stone {
+            None => Ok(()),
+            Some(_) => Err(BoardError::StonesUnsupported { what: what.to_owned(), size: self }),
+        }
+    }
+
+    /// Largest exponent that a tile of the board can have.
+    pub fn most_exponent(self) -> u8 {
+        if self.stones == 0 { MAX_EXPONENT } else { MAX_EXPONENT_BESIDE_STONES }
+    }
+
+    /// Whether a packed number is a board of this size: no tile beyond the board, in a stone's cell, or above
+    /// [`most_exponent`](Self::most_exponent).
+    pub fn holds(self, packed: u64) -> bool {
+        packed.checked_shr(4 * self.places() as u32).unwrap_or(0) == 0
+            && packed & (15 * self.packed_stones()) == 0
+            && Board(packed).largest() <= self.most_exponent()
     }
 }
 
 impl fmt::Display for BoardSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}", self.rows, self.cols)
+        write!(f, "{}x{}", self.rows, self.cols)?;
+        let Some(stone) = self.stone else { return Ok(()) };
+        f.write_str(":")?;
+        stones::write_picture(f, self.cols(), self.places(), (self.stones, stone))
     }
 }
 
@@ -103,10 +250,12 @@ impl FromStr for BoardSize {
     type Err = BoardError;
 
     fn from_str(text: &str) -> Result<Self, BoardError> {
+        let (sides, picture) = text.split_once(':').map_or((text, None), |(sides, of)| (sides, Some(of)));
         let syntax = || BoardError::SizeSyntax(text.to_owned());
-        let (rows, cols) = text.split_once(['x', 'X', '×']).ok_or_else(syntax)?;
+        let (rows, cols) = sides.split_once(['x', 'X', '×']).ok_or_else(syntax)?;
         let side = |s: &str| s.trim().parse::<u32>().map(u64::from).map_err(|_| syntax());
-        Self::new(side(rows)?, side(cols)?)
+        let plain = Self::new(side(rows)?, side(cols)?)?;
+        picture.map_or(Ok(plain), |picture| plain.with_picture(picture))
     }
 }
 
@@ -163,18 +312,19 @@ impl Board {
         ((b | b >> 2) & 0x1111_1111_1111_1111).count_ones()
     }
 
-    /// Sum of the tiles of a board of `cells` cells: its layer.
-    pub fn tile_sum(self, cells: usize) -> u32 {
-        (0..cells).map(|cell| tile(self.get(cell))).sum()
+    /// Sum of the tiles of a board of `places` places: its layer.
+    pub fn tile_sum(self, places: usize) -> u32 {
+        (0..places).map(|place| tile(self.get(place))).sum()
     }
 
     /// Parses a board. Rows are separated by `/`, or by line ends if there is no `/`. Cells are separated by spaces or
-    /// commas, and `0` or `.` is an empty cell.
+    /// commas, and `0` or `.` is an empty cell. A lock is `x`, a wall is `#`, each in its place.
     ///
     /// # Errors
     ///
-    /// [`BoardError::Shape`] if the text has a different number of rows or columns, and [`BoardError::Tile`] for a
-    /// cell that is not a tile.
+    /// [`BoardError::Shape`] if the text has a different number of rows or columns. [`BoardError::Tile`] for a cell that
+    /// is not a tile. [`BoardError::Stone`] for a cell that differs from the stones of the size, and
+    /// [`BoardError::TileBesideStones`].
     pub fn parse(text: &str, size: BoardSize) -> Result<Self, BoardError> {
         let shape = |expected: String, found: String| BoardError::Shape {
             text: text.trim().to_owned(),
@@ -200,7 +350,8 @@ impl Board {
                 return Err(shape(format!("{} a row", several(size.cols(), "cell")), found));
             }
             for (c, cell) in cells.iter().enumerate() {
-                board = board.with(r * size.cols() + c, parse_tile(cell)?);
+                let place = r * size.cols() + c;
+                board = board.with(place, parse_cell(cell, place, size)?);
             }
         }
         Ok(board)
@@ -209,10 +360,16 @@ impl Board {
     /// Formats the board for [`Board::parse`]: rows separated by ` / `, cells by spaces, tiles as numbers.
     pub fn to_text(self, size: BoardSize) -> String {
         let row = |r: usize| {
-            let cells = (0..size.cols()).map(|c| tile(self.get(r * size.cols() + c)).to_string());
+            let cells = (0..size.cols()).map(|c| self.cell_text(r * size.cols() + c, size));
             cells.collect::<Vec<_>>().join(" ")
         };
         (0..size.rows()).map(row).collect::<Vec<_>>().join(" / ")
+    }
+
+    /// Formats a place: its stone or its tile, 0 for an empty cell.
+    pub fn cell_text(self, place: usize, size: BoardSize) -> String {
+        let stone = size.stone().filter(|_| size.is_stone(place));
+        stone.map_or_else(|| tile(self.get(place)).to_string(), |stone| stone.symbol().to_string())
     }
 }
 
@@ -224,6 +381,25 @@ pub fn tile(exponent: u8) -> u32 {
 /// Formats a number with a noun in the singular or plural.
 fn several(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Returns the exponent of a place from its text; 0 in the cell of a stone.
+fn parse_cell(cell: &str, place: usize, size: BoardSize) -> Result<u8, BoardError> {
+    let wanted = size.stone().filter(|_| size.is_stone(place)).map(Stone::symbol);
+    if size.stone().is_none() {
+        return parse_tile(cell);
+    }
+    let found = Some(cell).filter(|cell| cell.chars().count() == 1).and_then(|cell| cell.chars().next());
+    let found = found.and_then(Stone::of_symbol).map(Stone::symbol);
+    if wanted != found {
+        let expected = wanted.map_or_else(|| "a tile or 0".to_owned(), |symbol| symbol.to_string());
+        return Err(BoardError::Stone { place: place + 1, cell: cell.to_owned(), expected, size });
+    }
+    if wanted.is_some() {
+        return Ok(0);
+    }
+    let exponent = parse_tile(cell)?;
+    if exponent > size.most_exponent() { Err(BoardError::TileBesideStones) } else { Ok(exponent) }
 }
 
 fn parse_tile(cell: &str) -> Result<u8, BoardError> {

@@ -186,7 +186,7 @@ impl Space {
             let sums = ((cells - k) << (params.split().large() - 1)) / 2 + 1;
             (0..sums * usize::from(params.split().sectors())).map(|_| OnceLock::new()).collect()
         });
-        let (masks, sectors) = (Masks::new(cells, &symmetries), params.sectors());
+        let (masks, sectors) = (Masks::new(params.game().board(), &symmetries), params.sectors());
         let sector = |mask: &Mask| sectors.of(mask.large_cells.iter().fold(0, |bits, cell| bits | 1 << cell));
         Self {
             params: params.clone(),
@@ -352,12 +352,16 @@ impl Space {
         Some((lane, layer, class.row(&self.configs, cells, mask, config), sequence))
     }
 
-    /// Splits a board into its canonical skeleton and the sequence of its large exponents.
+    /// Splits a board into its canonical skeleton and the sequence of its large exponents. Returns `None` if a large
+    /// tile is in a stone's cell.
     pub(crate) fn split(&self, board: Board) -> Option<Split> {
-        let (cells, large) = (self.params.game().cells(), self.params.split().large());
-        let is_large = |cell: usize| board.get(cell) >= large;
-        let mask_bits: u32 = (0..cells).map(|cell| u32::from(is_large(cell)) << cell).sum();
+        let (places, large) = (self.params.game().places(), self.params.split().large());
+        let is_large = |place: usize| board.get(place) >= large;
+        let mask_bits: u32 = (0..places).map(|place| u32::from(is_large(place)) << place).sum();
         let image = self.masks.image(mask_bits);
+        if image.symmetries == 0 {
+            return None;
+        }
         let k = mask_bits.count_ones() as usize;
         let mask = &self.masks.canonical(k)[image.index as usize];
         let permutations = self.symmetries.permutations().iter().enumerate();
@@ -371,8 +375,8 @@ impl Space {
                 (pack(&mask.small_cells), pack(&mask.large_cells))
             })
             .min()?;
-        let layer = Layer(board.tile_sum(cells));
-        let large_sum = (0..cells).filter(|&c| is_large(c)).map(|c| crate::board::tile(board.get(c))).sum();
+        let layer = Layer(board.tile_sum(places));
+        let large_sum = (0..places).filter(|&p| is_large(p)).map(|p| crate::board::tile(board.get(p))).sum();
         let huge = HugeTiles::of(sequence, self.params.split().huge());
         let sector = self.sector(k as u8, image.index);
         let lane = Lane { k: k as u8, large_sum, huge, sector };
@@ -414,13 +418,15 @@ mod tests {
             ("4x2", 4, 1),
             ("4x2", 4, 3),
             ("1x5", 3, 1),
+            ("3x3:..x/.../x..", 3, 1),
+            ("2x4:..../.##.", 4, 1),
         ] {
             let space = space(board, large, sectors);
-            let cells = space.params.game().cells();
+            let size = space.params.game().board();
             let mut seen = std::collections::HashMap::new();
-            for code in 0..(large as usize + 1).pow(cells as u32) {
+            for code in 0..(large as usize + 1).pow(size.cells() as u32) {
                 let mut rest = code;
-                let board = (0..cells).fold(Board::default(), |b, cell| {
+                let board = size.playable().fold(Board::default(), |b, cell| {
                     let digit = rest % (large as usize + 1);
                     rest /= large as usize + 1;
                     b.with(cell, digit as u8)

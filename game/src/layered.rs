@@ -110,7 +110,7 @@ impl LayeredGame for Params {
     }
 
     fn layer(&self, board: Board) -> u32 {
-        Layer(board.tile_sum(self.game().cells())).number()
+        Layer(board.tile_sum(self.game().places())).number()
     }
 
     fn last_layer(&self) -> u32 {
@@ -130,7 +130,7 @@ impl LayeredGame for Params {
     }
 
     fn lane(&self, board: Board) -> Lane {
-        let exponents = (0..self.game().cells()).map(|cell| (cell, board.get(cell)));
+        let exponents = (0..self.game().places()).map(|cell| (cell, board.get(cell)));
         let large = exponents.filter(|&(_, exponent)| exponent >= self.split().large());
         let add = |(cells, sum, sequence): (u32, u32, Sequence), (cell, e): (usize, u8)| {
             (cells | 1 << cell, sum + (1 << e), sequence << 4 | Sequence::from(e))

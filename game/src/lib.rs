@@ -63,6 +63,7 @@ pub mod skeleton;
 pub mod slide;
 pub mod spawn_images;
 pub mod spawning;
+pub mod stones;
 pub mod symmetry;
 pub mod table;
 pub mod transitions;
@@ -81,4 +82,5 @@ pub use params::{
     Game, OpenChoices, Params, ParamsBuilder, ParamsError, ParamsRecord, Precision, RunContents, StartState,
     TileSplit, position,
 };
+pub use stones::Stone;
 pub use value_step::ValueStep;

@@ -371,7 +371,13 @@ mod tests {
     use crate::lane::{lanes, layer_range};
 
     fn locator(board: &str, objective: &str, large: u8) -> Locator {
-        Locator::new(&Params::usual(board, objective).large(large).sectors(2).build().unwrap())
+        Locator::new(
+            &Params::usual(board, objective)
+                .large(large)
+                .sectors(if board.contains(':') { 1 } else { 2 })
+                .build()
+                .unwrap(),
+        )
     }
 
     /// Compares the positions of boards with the solver's positions, at every `row_step`-th row and `column_step`-th
@@ -420,6 +426,8 @@ mod tests {
     fn boards_have_the_places_of_the_solver() {
         for (board, objective, large) in
             [("2x2", "score", 3), ("3x2", "score", 4), ("2x3", "reach:64", 3), ("1x5", "score", 3)]
+                .into_iter()
+                .chain([("2x3:.x./...", "score", 3), ("3x3:#../.../..#", "reach:16", 3)])
         {
             let locator = locator(board, objective, large);
             for lane in lanes(locator.space().params()) {
@@ -456,7 +464,9 @@ mod tests {
 
     #[test]
     fn rows_are_counted_without_listing_them() {
-        for (board, large) in [("3x3", 4), ("4x3", 3), ("4x4", 3), ("5x2", 4), ("7x2", 3)] {
+        for (board, large) in
+            [("3x3", 4), ("4x3", 3), ("4x4", 3), ("5x2", 4), ("7x2", 3), ("4x4:..../..../..xx/..xx", 4)]
+        {
             let locator = locator(board, "reach:16", large);
             for k in 0..=locator.space.params().game().cells() as u8 {
                 for small_sum in (0..40).step_by(6) {

@@ -7,18 +7,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytemuck::allocation::zeroed_slice_box;
 
 use crate::board::{Board, BoardSize, MAX_EXPONENT};
+use crate::legal::MoveSet;
 use crate::rules::Move;
+use crate::stones::Stone;
 
-/// Outcomes of sliding a line in both directions. The score is the same in both directions, because n adjacent equal
-/// tiles make ⌊n/2⌋ merges in either direction.
+/// Outcomes of sliding a line in both directions.
+///
+/// The score is the same in both directions, because n adjacent equal tiles make ⌊n/2⌋ merges in either direction. A
+/// line with locks that may slide in both directions has no merge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slid {
     /// The line slid towards its first cell. The first cell has the lowest four bits.
     first: u32,
     /// The line slid towards its last cell.
     last: u32,
+    /// Score, with [`FIRST_BARRED`] and [`LAST_BARRED`].
     score: u32,
 }
+
+/// Bit in [`Slid::score`]: a lock would slide towards the first cell.
+const FIRST_BARRED: u32 = 1 << 20;
+
+/// Bit in [`Slid::score`]: a lock would slide towards the last cell.
+const LAST_BARRED: u32 = 1 << 21;
 
 /// Outcomes of all lines of one length.
 #[derive(Clone, Debug)]
@@ -26,22 +37,22 @@ enum Lines {
     /// Full table, indexed by the bits of the line.
     Table(Arc<[Slid]>),
     /// Table with the same index. Entries are computed on first use, because few of these lines occur in a game.
-    Lazy(Arc<Box<[AtomicU64]>>),
+    Lazy(Arc<Box<[AtomicU64]>>, Option<Stone>),
     /// No table, because there are too many lines: each call slides the line.
-    Slid(usize),
+    Slid(usize, Option<Stone>),
 }
 
 /// Length of the longest lines whose table is filled when it is created. That table has 65,536 lines.
 const LONGEST_IN_TABLE: usize = 4;
 
 impl Lines {
-    fn new(length: usize) -> Self {
+    fn new(length: usize, stone: Option<Stone>) -> Self {
         match length {
             ..=LONGEST_IN_TABLE => {
-                Self::Table((0..1u32 << (4 * length)).map(|line| slide_both(line, length)).collect())
+                Self::Table((0..1u32 << (4 * length)).map(|line| slide_both(line, length, stone)).collect())
             }
-            LAZY_LENGTH => Self::Lazy(Arc::new(zeroed_slice_box(1 << (4 * LAZY_LENGTH)))),
-            _ => Self::Slid(length),
+            LAZY_LENGTH => Self::Lazy(Arc::new(zeroed_slice_box(1 << (4 * LAZY_LENGTH))), stone),
+            _ => Self::Slid(length, stone),
         }
     }
 
@@ -49,8 +60,8 @@ impl Lines {
     fn slid(&self, line: u32) -> Slid {
         match self {
             Self::Table(table) => table[line as usize],
-            Self::Lazy(slots) => lazy_line(&slots[line as usize], line),
-            Self::Slid(length) => slide_both(line, *length),
+            Self::Lazy(slots, stone) => lazy_line(&slots[line as usize], line, *stone),
+            Self::Slid(length, stone) => slide_both(line, *length, *stone),
         }
     }
 }
@@ -64,12 +75,12 @@ const LAZY_LENGTH: usize = 5;
 /// A slot is 0 until the first use of its line. Then the slot holds the two outcomes, a quarter of the score and a
 /// mark in separate bits. Threads that fill a slot at the same time write the same bits.
 #[inline]
-fn lazy_line(slot: &AtomicU64, line: u32) -> Slid {
+fn lazy_line(slot: &AtomicU64, line: u32, stone: Option<Stone>) -> Slid {
     const BITS: u32 = 4 * LAZY_LENGTH as u32;
     const LINE: u64 = (1 << BITS) - 1;
     let mut bits = slot.load(Ordering::Relaxed);
     if bits == 0 {
-        let Slid { first, last, score } = slide_both(line, LAZY_LENGTH);
+        let Slid { first, last, score } = slide_both(line, LAZY_LENGTH, stone);
         bits = 1 << 63 | u64::from(score / 4) << (2 * BITS) | u64::from(last) << BITS | u64::from(first);
         slot.store(bits, Ordering::Relaxed);
     }
@@ -77,19 +88,31 @@ fn lazy_line(slot: &AtomicU64, line: u32) -> Slid {
     Slid { first: (bits & LINE) as u32, last: (bits >> BITS & LINE) as u32, score }
 }
 
-fn slide_both(line: u32, length: usize) -> Slid {
+fn slide_both(line: u32, length: usize, stone: Option<Stone>) -> Slid {
     let reversed = |line: u32| (0..length).fold(0, |r, cell| r << 4 | (line >> (4 * cell) & 15));
-    let (first, score) = slide(line, length);
-    let (last, _) = slide(reversed(line), length);
-    Slid { first, last: reversed(last), score }
+    let (first, last) = (slide(line, length, stone), slide(reversed(line), length, stone));
+    let score = first.or(last).map_or(0, |(_, score)| score);
+    let barred = |is_barred: bool, bit: u32| if is_barred { bit } else { 0 };
+    Slid {
+        first: first.map_or(line, |(slid, _)| slid),
+        last: last.map_or(line, |(slid, _)| reversed(slid)),
+        score: score | barred(first.is_none(), FIRST_BARRED) | barred(last.is_none(), LAST_BARRED),
+    }
 }
 
-/// Slides a line towards its first cell. Two 32,768s do not merge, because the exponent of 65,536 does not fit in
-/// four bits.
-fn slide(line: u32, length: usize) -> (u32, u32) {
+/// Slides a line towards its first cell; `None` if a lock would slide. On a board with stones, the exponent 15 is a
+/// stone. On other boards, two 32,768s do not merge, because the exponent of 65,536 does not fit in four bits.
+fn slide(line: u32, length: usize, stone: Option<Stone>) -> Option<(u32, u32)> {
     let (mut slid, mut taken, mut resting, mut score) = (0u32, 0, 0, 0);
-    for exponent in (0..length).map(|cell| line >> (4 * cell) & 15).filter(|&e| e != 0) {
-        if exponent == resting && exponent < u32::from(MAX_EXPONENT) {
+    let exponents = (0..length).map(|place| (place, line >> (4 * place) & 15));
+    for (place, exponent) in exponents.filter(|&(_, e)| e != 0) {
+        if stone.is_some() && exponent == u32::from(MAX_EXPONENT) {
+            if stone == Some(Stone::Locked) && taken != place {
+                return None;
+            }
+            slid |= exponent << (4 * place);
+            (taken, resting) = (place + 1, 0);
+        } else if exponent == resting && exponent < u32::from(MAX_EXPONENT) {
             slid += 1 << (4 * (taken - 1));
             score += 2 << exponent;
             resting = 0;
@@ -99,7 +122,7 @@ fn slide(line: u32, length: usize) -> (u32, u32) {
             resting = exponent;
         }
     }
-    (slid, score)
+    Some((slid, score))
 }
 
 /// Legal moves of a board, by [`Move`], each with its afterstate and its score.
@@ -136,19 +159,27 @@ pub struct PackedRules {
     size: BoardSize,
     rows: Lines,
     columns: Lines,
-    /// Lowest bit of each cell.
+    /// Lowest bit of each playable cell.
     cells: u64,
+    /// Exponent 15 in each place of a stone.
+    stones: u64,
+    /// Images that preserve the stones, one bit for each image of [`images`](Self::images).
+    kept: u8,
 }
 
 impl PackedRules {
     /// Builds the tables for a size: 16^n lines for each side of n cells, if n is at most 4.
     #[must_use]
     pub fn new(size: BoardSize) -> Self {
+        let stones = u64::from(MAX_EXPONENT) * size.packed_stones();
+        let images = images(stones, size.rows(), size.cols()).into_iter().enumerate();
         Self {
             size,
-            rows: Lines::new(size.cols()),
-            columns: Lines::new(size.rows()),
-            cells: (0..size.cols() * size.rows()).fold(0, |bits, cell| bits | 1 << (4 * cell)),
+            rows: Lines::new(size.cols(), size.stone()),
+            columns: Lines::new(size.rows(), size.stone()),
+            cells: size.playable().fold(0, |bits, cell| bits | 1 << (4 * cell)),
+            stones,
+            kept: images.fold(0, |kept, (slot, image)| kept | u8::from(image == stones) << slot),
         }
     }
 
@@ -162,6 +193,9 @@ impl PackedRules {
     #[inline]
     #[must_use]
     pub fn moves(&self, board: Board) -> LegalMoves {
+        if self.stones != 0 {
+            return self.moves_beside_stones(board).0;
+        }
         // The compiler unrolls the loops where it knows the sides.
         match (self.size.rows(), self.size.cols()) {
             (3, 3) => self.moves_on(board, 3, 3),
@@ -187,6 +221,34 @@ impl PackedRules {
         ])
     }
 
+    /// Returns all legal moves on a board with stones, and the moves that slide no lock.
+    fn moves_beside_stones(&self, board: Board) -> (LegalMoves, MoveSet) {
+        let (rows, cols) = (self.size.rows(), self.size.cols());
+        let full = board.0 | self.stones;
+        let ([left, right, score], barred) = slide_rows_beside_stones(full, rows, cols, &self.rows);
+        let across = transposed(full, rows, cols);
+        let ([up, down, score_across], barred_across) =
+            slide_rows_beside_stones(across, cols, rows, &self.columns);
+        let back = |across: u64| transposed(across, cols, rows);
+        let slid = [
+            (left, score, barred & FIRST_BARRED),
+            (right, score, barred & LAST_BARRED),
+            (back(up), score_across, barred_across & FIRST_BARRED),
+            (back(down), score_across, barred_across & LAST_BARRED),
+        ];
+        let made = |(after, score, barred): (u64, u64, u32)| {
+            (barred == 0 && after != full).then_some((Board(after & !self.stones), score as u32))
+        };
+        let possible = slid.iter().zip(0..).map(|(&(.., barred), way)| u8::from(barred == 0) << way).sum();
+        (LegalMoves(slid.map(made)), possible)
+    }
+
+    /// Returns the moves that slide no lock. Such a move is legal if it changes the board.
+    #[must_use]
+    pub fn possible(&self, board: Board) -> MoveSet {
+        if self.stones == 0 { 0b1111 } else { self.moves_beside_stones(board).1 }
+    }
+
     /// Returns the lowest bit of each empty cell.
     #[inline]
     #[must_use]
@@ -206,6 +268,9 @@ impl PackedRules {
     #[inline]
     #[must_use]
     pub fn canonical(&self, board: Board) -> Board {
+        if self.kept != u8::MAX {
+            return self.images(board).into_iter().min().unwrap_or(board);
+        }
         let least = |images: [u64; 8]| Board(images.into_iter().fold(u64::MAX, u64::min));
         // The compiler unrolls the loops where it knows the sides.
         match (self.size.rows(), self.size.cols()) {
@@ -221,18 +286,22 @@ impl PackedRules {
     ///
     /// The first four are the board itself, the board with its columns reversed, with its rows reversed, and with both
     /// reversed. The last four are the same images of the transposed board. A board that is not square is not
-    /// transposed, so its last four images repeat the first four.
+    /// transposed, so its last four images repeat the first four. The board itself replaces each image that would move
+    /// a stone to a playable cell.
     #[inline]
     #[must_use]
     pub fn images(&self, board: Board) -> [Board; 8] {
-        match (self.size.rows(), self.size.cols()) {
+        let images = match (self.size.rows(), self.size.cols()) {
             (3, 3) => images(board.0, 3, 3),
             (4, 4) => images(board.0, 4, 4),
             (4, 3) => images(board.0, 4, 3),
             (5, 2) => images(board.0, 5, 2),
             (rows, cols) => images(board.0, rows, cols),
+        };
+        if self.kept == u8::MAX {
+            return images.map(Board);
         }
-        .map(Board)
+        std::array::from_fn(|slot| if self.kept >> slot & 1 == 1 { Board(images[slot]) } else { board })
     }
 }
 
@@ -249,6 +318,21 @@ fn slide_rows(board: u64, rows: usize, cols: usize, lines: &Lines) -> [u64; 3] {
         score += u64::from(slid.score);
     }
     [first, last, score]
+}
+
+/// Does the same as [`slide_rows`] on a board with stones. Also returns [`FIRST_BARRED`] and [`LAST_BARRED`].
+fn slide_rows_beside_stones(board: u64, rows: usize, cols: usize, lines: &Lines) -> ([u64; 3], u32) {
+    let bits = 4 * cols;
+    let mask = (1u64 << bits) - 1;
+    let (mut first, mut last, mut score, mut barred) = (0, 0, 0, 0);
+    for row in 0..rows {
+        let slid = lines.slid((board >> (bits * row) & mask) as u32);
+        first |= u64::from(slid.first) << (bits * row);
+        last |= u64::from(slid.last) << (bits * row);
+        score += u64::from(slid.score & !(FIRST_BARRED | LAST_BARRED));
+        barred |= slid.score & (FIRST_BARRED | LAST_BARRED);
+    }
+    ([first, last, score], barred)
 }
 
 /// Transposes a board of `rows` rows and `cols` columns.
@@ -340,20 +424,28 @@ mod tests {
 
     /// Pseudo-random boards that are the same in every run of the tests.
     fn boards(size: BoardSize, count: usize) -> impl Iterator<Item = Board> {
-        let mut seed = 1u64;
+        let (mut seed, most) = (1u64, u64::from(size.most_exponent()));
         (0..count).map(move |nth| {
-            (0..size.cells()).fold(Board::default(), |board, cell| {
+            size.playable().fold(Board::default(), |board, cell| {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                board.with(cell, ((seed >> 33) % (2 + nth as u64 % 15)) as u8)
+                board.with(cell, ((seed >> 33) % (2 + nth as u64 % most)) as u8)
             })
         })
     }
 
     #[test]
     fn packed_rules_are_the_rules() {
-        for size in
-            ["2x2", "3x2", "2x3", "3x3", "4x3", "3x4", "4x4", "1x5", "5x2", "2x5", "8x2", "2x8", "5x3"]
-        {
+        let plain =
+            ["2x2", "3x2", "2x3", "3x3", "4x3", "3x4", "4x4", "1x5", "5x2", "2x5", "8x2", "2x8", "5x3"];
+        let pictures =
+            ["2x3:..x/...", "3x3:.../.x./...", "3x3:#../.../..#", "4x4:..../..../.xxx/.xxx", "1x5:x.x.."];
+        let long = [
+            "2x5:..#../.....",
+            "8x2:x./../../../x./../../..",
+            "4x4:xxxx/xxxx/..../....",
+            "4x4:..../..#./.#../....",
+        ];
+        for size in plain.into_iter().chain(pictures).chain(long) {
             let size: BoardSize = size.parse().unwrap();
             let (packed, symmetries) = (PackedRules::new(size), Symmetries::new(size));
             for board in boards(size, 2000) {
@@ -368,10 +460,10 @@ mod tests {
                     );
                 }
                 assert_eq!(packed.canonical(board), symmetries.canonical(board), "{size}");
-                let empty = (0..size.cells()).filter(|&cell| board.get(cell) == 0);
+                let empty = size.playable().filter(|&cell| board.get(cell) == 0);
                 assert_eq!(packed.empty(board), empty.fold(0, |bits, cell| bits | 1 << (4 * cell)));
                 for exponent in 1..=15 {
-                    let has = (0..size.cells()).any(|cell| board.get(cell) == exponent);
+                    let has = size.playable().any(|cell| board.get(cell) == exponent);
                     assert_eq!(packed.has(board, exponent), has);
                 }
             }

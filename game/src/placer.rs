@@ -85,10 +85,13 @@ fn marked(board: Board, large: u8) -> Board {
 
 fn skeleton_place(locator: &Locator, marked: Board) -> Option<SkeletonPlace> {
     let space = locator.space();
-    let (cells, permutations) = (space.params().game().cells(), space.symmetries().permutations());
+    let (places, permutations) = (space.params().game().places(), space.symmetries().permutations());
     let digit = |cell: u8| marked.0 >> (4 * cell) & 15;
-    let large: u32 = (0..cells).map(|cell| u32::from(digit(cell as u8) == LARGE) << cell).sum();
+    let large: u32 = (0..places).map(|cell| u32::from(digit(cell as u8) == LARGE) << cell).sum();
     let image = space.masks.image(large);
+    if image.symmetries == 0 {
+        return None;
+    }
     let k = large.count_ones() as u8;
     let mask = &space.masks(k)[image.index as usize];
     let leading = permutations.iter().enumerate().filter(|(g, _)| image.symmetries >> g & 1 == 1);
@@ -99,7 +102,7 @@ fn skeleton_place(locator: &Locator, marked: Board) -> Option<SkeletonPlace> {
     let configs: Vec<_> = configs.collect();
     let config = configs.iter().map(|&(config, _)| config).min()?;
     let orders = configs.into_iter().filter(|&(other, _)| other == config).map(|(_, order)| order).collect();
-    let small_sum = (0..cells as u8).map(digit).filter(|&d| d != LARGE).map(|d| tile(d as u8)).sum();
+    let small_sum = (0..places as u8).map(digit).filter(|&d| d != LARGE).map(|d| tile(d as u8)).sum();
     let sector = space.sector(k, image.index);
     let (row, rows) = locator.row(ClassId { k, small_sum, sector }, image.index, config)?;
     Some(SkeletonPlace { small_sum, sector, row, rows, orders })
@@ -122,11 +125,19 @@ mod tests {
     /// Places boards with arbitrary tiles, including more large tiles than any game can have.
     #[test]
     fn places_are_those_of_the_locator() {
-        let splits = [("3x3", 3, None), ("4x3", 4, Some(LEAST_HUGE)), ("2x4", 3, None), ("4x4", 3, None)];
+        let splits = [
+            ("3x3", 3, None),
+            ("4x3", 4, Some(LEAST_HUGE)),
+            ("2x4", 3, None),
+            ("4x4", 3, None),
+            ("3x3:..x/..x/...", 3, None),
+        ];
         for (board, large, huge) in splits {
             let objective = if board == "4x4" { "reach:2048" } else { "score" };
-            let params = Params::usual(board, objective).large(large).huge(huge).sectors(4).build().unwrap();
-            let (locator, cells) = (Locator::new(&params), params.game().cells());
+            let sectors = if board.contains(':') { 1 } else { 4 };
+            let params = Params::usual(board, objective).large(large).huge(huge).sectors(sectors);
+            let params = params.build().unwrap();
+            let (locator, size) = (Locator::new(&params), params.game().board());
             let mut placer = Placer::new(&locator);
             let mut random = 1u64;
             for _ in 0..20_000 {
@@ -138,7 +149,8 @@ mod tests {
                     // Boards of few tiles are often symmetric.
                     if few >> (cell % 6) & 1 == 1 { 0 } else { digit % 12 }
                 };
-                let board = (0..cells).fold(Board::default(), |board, cell| board.with(cell, nibble(cell)));
+                let board =
+                    size.playable().fold(Board::default(), |board, cell| board.with(cell, nibble(cell)));
                 assert_eq!(placer.place(board), locator.place(board), "{board:?}");
                 assert_eq!(placer.place(board), locator.place(board), "{board:?}, known");
             }

@@ -4,7 +4,7 @@
 //! module. Its kernels compute moves and spawns for whole rows (see [`crate::transitions`]).
 
 use crate::board::{Board, BoardSize, MAX_EXPONENT, exponent_potential, tile};
-use crate::{Spawn4, SpawnKind};
+use crate::{Spawn4, SpawnKind, Stone};
 
 /// Moves, in the order of reports. Ties between moves are broken in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,25 +46,28 @@ impl Move {
     }
 }
 
-/// Makes a move. Returns the afterstate and the score of the move, or `None` if the move would change nothing.
+/// Makes a move. Returns the afterstate and the score of the move, or `None` if the move is illegal.
 ///
-/// Two 32,768s do not merge, because a packed board cannot hold a 65,536.
+/// A move that would change nothing or slide a lock is illegal. Two 32,768s do not merge, because a packed board cannot
+/// hold a 65,536.
 pub fn make_move(board: Board, direction: Move, size: BoardSize) -> Option<(Board, u32)> {
-    slide(board, &direction.lines(size))
-}
-
-/// Makes the move with the given lines ([`Move::lines`]), for callers that make many moves and keep the lines.
-pub fn slide(board: Board, lines: &[Vec<u8>]) -> Option<(Board, u32)> {
     let (mut after, mut score) = (Board::default(), 0);
-    for line in lines {
+    for line in direction.lines(size) {
         // `resting` is the exponent of the last tile if it may still merge; `taken` is the number of filled cells.
         let (mut resting, mut taken) = (0, 0);
-        for exponent in line.iter().map(|&cell| board.get(cell as usize)).filter(|&e| e != 0) {
-            if exponent == resting && exponent < MAX_EXPONENT {
+        for (place, &cell) in line.iter().enumerate() {
+            let exponent = board.get(cell as usize);
+            if size.is_stone(cell as usize) {
+                // A gap or a merge before a lock would slide the lock.
+                if size.stone() == Some(Stone::Locked) && taken != place {
+                    return None;
+                }
+                (resting, taken) = (0, place + 1);
+            } else if exponent != 0 && exponent == resting && exponent < MAX_EXPONENT {
                 after = after.with(line[taken - 1] as usize, exponent + 1);
                 score += tile(exponent + 1);
                 resting = 0;
-            } else {
+            } else if exponent != 0 {
                 after = after.with(line[taken] as usize, exponent);
                 resting = exponent;
                 taken += 1;
@@ -76,7 +79,7 @@ pub fn slide(board: Board, lines: &[Vec<u8>]) -> Option<(Board, u32)> {
 
 /// Iterates over the empty cells of a board.
 pub fn empty_cells(board: Board, size: BoardSize) -> impl Iterator<Item = usize> {
-    (0..size.cells()).filter(move |&cell| board.get(cell) == 0)
+    size.playable().filter(move |&cell| board.get(cell) == 0)
 }
 
 /// Potential Φ of a board: the score of building every tile from 2s. A move raises Φ by exactly its score.
@@ -98,12 +101,12 @@ static TWO_TILES: [u32; 256] = {
 /// Iterates over all starts: two spawned tiles in two different cells. Each ordered pair of cells occurs with each
 /// ordered pair of tiles, so every board occurs twice.
 pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> {
-    let cells = size.cells();
     let pairs = || SpawnKind::ALL.into_iter().flat_map(|first| SpawnKind::ALL.map(|second| [first, second]));
-    (0..cells * cells).filter(move |i| i / cells != i % cells).flat_map(move |i| {
+    let two = size.playable().flat_map(move |one| size.playable().map(move |other| (one, other)));
+    two.filter(|(one, other)| one != other).flat_map(move |(one, other)| {
         pairs().map(move |pair| {
             let [first, second] = pair.map(SpawnKind::exponent);
-            (Board::default().with(i / cells, first).with(i % cells, second), pair)
+            (Board::default().with(one, first).with(other, second), pair)
         })
     })
 }
@@ -123,7 +126,9 @@ mod tests {
 
     #[test]
     fn probabilities_of_starts_add_up_to_one() {
-        for (size, spawn4) in [("2x2", "0.1"), ("4x3", "1/3"), ("1x4", "0"), ("3x3", "1")] {
+        for (size, spawn4) in
+            [("2x2", "0.1"), ("2x2:.#/..", "0.1"), ("4x3", "1/3"), ("1x4", "0"), ("3x3", "1")]
+        {
             let chances = start_probabilities(size.parse().unwrap(), spawn4.parse().unwrap());
             let sum: f64 = chances.map(|(_, chance)| chance).sum();
             assert!((sum - 1.0).abs() < 1e-12, "{size} {spawn4}: {sum}");
@@ -141,6 +146,40 @@ mod tests {
         assert_eq!(after.to_text(size), "0 0 2 4");
         assert!(make_move(board, Move::Up, size).is_none());
         assert!(make_move(Board::parse("2 4 8 2", size).unwrap(), Move::Left, size).is_none());
+    }
+
+    #[test]
+    fn locks_forbid_moves_and_walls_stop_tiles() {
+        for (picture, board, way, after) in [
+            ("..xx", "2 0 x x", Move::Right, Some("0 2 x x")),
+            ("..xxx", "0 2 x x x", Move::Left, None),
+            ("..###", "0 2 # # #", Move::Left, Some("2 0 # # #")),
+            ("x...", "x 0 2 0", Move::Right, None),
+            ("#...", "# 0 2 0", Move::Right, Some("# 0 0 2")),
+            ("x...", "x 0 2 2", Move::Left, Some("x 4 0 0")),
+            ("..x.", "2 2 x 0", Move::Left, None),
+            ("..x.", "2 4 x 0", Move::Left, None),
+            ("..x.", "2 4 x 4", Move::Right, None),
+            ("..x.", "2 2 x 4", Move::Right, Some("0 4 x 4")),
+            (".x..", "2 x 0 2", Move::Left, Some("2 x 2 0")),
+            (".#..", "2 # 2 0", Move::Right, Some("2 # 0 2")),
+            ("..#.", "2 2 # 2", Move::Left, Some("4 0 # 2")),
+        ] {
+            let size: BoardSize = format!("1x{}:{picture}", picture.len()).parse().unwrap();
+            let board = Board::parse(board, size).unwrap();
+            let made = make_move(board, way, size).map(|(after, _)| after.to_text(size));
+            assert_eq!(made.as_deref(), after, "{} {}", board.to_text(size), way.name());
+        }
+    }
+
+    #[test]
+    fn a_barred_line_forbids_the_whole_move() {
+        let size: BoardSize = "2x3:.../.xx".parse().unwrap();
+        let make = |text: &str, way| make_move(Board::parse(text, size).unwrap(), way, size);
+        assert!(make("0 0 2 / 0 x x", Move::Left).is_none());
+        assert!(make("0 0 2 / 4 x x", Move::Left).is_some());
+        assert!(make("2 4 8 / 0 x x", Move::Down).is_some());
+        assert!(make("2 0 8 / 0 x x", Move::Up).is_none(), "a lock below an empty cell would slide");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Sectors {
 impl Sectors {
     /// Sectors of a board, `count` in number. Cost: a step per set of cells.
     pub fn new(board: BoardSize, count: u8) -> Self {
-        let cells = board.cells();
+        let cells = board.places();
         if count == 1 {
             return Self { sectors: Vec::new(), occurring: vec![1; cells + 1] };
         }
@@ -67,7 +67,7 @@ impl Sectors {
 fn profile(board: BoardSize, set: u32) -> u32 {
     let (rows, cols) = (board.rows(), board.cols());
     let count = |lines: usize, line_of: &dyn Fn(usize) -> usize| {
-        let cells = (0..board.cells()).filter(|cell| set >> cell & 1 == 1);
+        let cells = (0..board.places()).filter(|cell| set >> cell & 1 == 1);
         let (there, back) = cells.map(line_of).fold((0, 0), |(there, back), line| {
             (there + (1u32 << (4 * line)), back + (1u32 << (4 * (lines - 1 - line))))
         });

@@ -26,7 +26,7 @@ pub struct Mask {
 pub struct MaskImage {
     /// Index of the canonical mask among the masks with the same number of L cells.
     pub index: u32,
-    /// Bit `g` is set if symmetry `g` maps the mask to its canonical image.
+    /// Bit `g` is set if symmetry `g` maps the mask to its canonical image. 0 for a set of cells with a stone.
     pub symmetries: u8,
 }
 
@@ -38,24 +38,29 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Lists all masks of a board of `cells` cells. Cost: 2^cells times the number of symmetries.
-    pub fn new(cells: usize, symmetries: &Symmetries) -> Self {
+    /// Lists all masks of a board. Cost: 2^places times the number of symmetries.
+    pub fn new(board: BoardSize, symmetries: &Symmetries) -> Self {
+        let (cells, stones) = (board.places(), u32::from(board.stones()));
         let image = |mask: u32, perm: &[u8]| -> u32 {
             perm.iter().enumerate().map(|(i, &from)| (mask >> from & 1) << i).sum()
         };
-        let mut canonical: Vec<Vec<Mask>> = vec![Vec::new(); cells + 1];
+        let mut canonical: Vec<Vec<Mask>> = vec![Vec::new(); board.cells() + 1];
         let mut index_of = vec![0u32; 1 << cells];
         let mut images = Vec::with_capacity(1 << cells);
         for mask in 0u32..1 << cells {
+            if mask & stones != 0 {
+                images.push(MaskImage { index: 0, symmetries: 0 });
+                continue;
+            }
             let all: Vec<u32> = symmetries.permutations().iter().map(|p| image(mask, p)).collect();
             let smallest = all.iter().copied().min().unwrap_or(mask);
             if smallest == mask {
                 let group = &mut canonical[mask.count_ones() as usize];
                 index_of[mask as usize] = group.len() as u32;
-                let in_mask = |wanted: u32| move |&cell: &u8| mask >> cell & 1 == wanted;
+                let in_set = |set: u32| move |&cell: &u8| set >> cell & 1 == 1;
                 group.push(Mask {
-                    large_cells: (0..cells as u8).filter(in_mask(1)).collect(),
-                    small_cells: (0..cells as u8).filter(in_mask(0)).collect(),
+                    large_cells: (0..cells as u8).filter(in_set(mask)).collect(),
+                    small_cells: (0..cells as u8).filter(in_set(!mask & !stones)).collect(),
                     stabiliser: (1..all.len()).filter(|&g| all[g] == mask).collect(),
                 });
             }
@@ -87,7 +92,7 @@ pub fn max_rows(board: BoardSize, large: u8) -> u64 {
     if all < 1 << 30 {
         return all;
     }
-    let masks = Masks::new(cells, &Symmetries::new(board));
+    let masks = Masks::new(board, &Symmetries::new(board));
     let (mut of_half_sums, mut most) = (vec![1u64], 0);
     for small_cells in 0..=cells {
         let configs = of_half_sums.iter().copied().max().unwrap_or(0);
@@ -111,7 +116,7 @@ mod tests {
     fn masks_are_counted_by_burnside() {
         for (size, orbits) in [("3x3", 102), ("5x2", 288), ("4x3", 1120), ("4x4", 8548)] {
             let size: crate::BoardSize = size.parse().unwrap();
-            let masks = Masks::new(size.cells(), &Symmetries::new(size));
+            let masks = Masks::new(size, &Symmetries::new(size));
             let total: usize = (0..=size.cells()).map(|k| masks.canonical(k).len()).sum();
             assert_eq!(total, orbits);
         }
@@ -123,7 +128,7 @@ mod tests {
         for (size, large) in [("4x3", 5), ("3x4", 6), ("5x3", 4), ("4x4", 4), ("2x8", 3)] {
             let size: BoardSize = size.parse().unwrap();
             let (masks, configs) =
-                (Masks::new(size.cells(), &Symmetries::new(size)), Configs::new(size.cells(), large));
+                (Masks::new(size, &Symmetries::new(size)), Configs::new(size.cells(), large));
             let rows = |k: usize, sum: u32| {
                 masks.canonical(k).len() as u64 * u64::from(configs.count(size.cells() - k, sum))
             };

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use crate::bitset::BitSet;
 use crate::board::BoardSize;
 use crate::rules::Move;
+use crate::stones::Stone;
 
 /// Source of the exponent of a large tile. The large tiles of a skeleton are numbered by cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,9 +84,9 @@ const MOST_LINES: usize = 24;
 
 /// Codes of the lines of all moves.
 ///
-/// The token of a cell is 0 if it is empty, a small exponent, or `large` for an L. The code of a line is the number
-/// whose digits in base `large + 1` are its tokens, from the wall outward. The codes of a board are the sums of the
-/// codes of its tiles.
+/// The token of a cell is 0 if it is empty, a small exponent, `large` for an L, or `large + 1` for a stone. The code of
+/// a line is the number whose digits are its tokens, from the wall outward. The base is the number of tokens of the
+/// board. The codes of a board are the sums of the codes of its tiles and stones.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct LineCodes([u32; MOST_LINES]);
 
@@ -100,6 +101,10 @@ impl LineCodes {
 #[derive(Debug)]
 pub struct Lines {
     large: u8,
+    /// Kind of the stones of the board.
+    stone: Option<Stone>,
+    /// Codes of the stones, without tiles.
+    pub(crate) stones: LineCodes,
     /// Lines of cells of each move, from the wall outward.
     pub(crate) moves: [Vec<Vec<u8>>; 4],
     /// Number of the first line of each move among all lines.
@@ -116,19 +121,19 @@ impl Lines {
     /// Builds the lines of a board whose large tiles start at exponent `large`.
     pub fn new(board: BoardSize, large: u8) -> Self {
         let longest = board.rows().max(board.cols());
+        let base = base(large, board.stone());
         let used = |length: usize| length == board.rows() || length == board.cols();
         let table = |length: usize| {
-            let size = if used(length) { (large as usize + 1).pow(length as u32) } else { 0 };
+            let size = if used(length) { (base as usize).pow(length as u32) } else { 0 };
             (0..size).map(|_| OnceLock::new()).collect()
         };
         let moves = Move::ALL.map(|m| m.lines(board));
-        let settled = settled_sets(board.cells(), &moves);
+        let settled = settled_sets(board, &moves);
         let mut lines_before = 0;
         let first = moves.each_ref().map(|lines| {
             lines_before += lines.len();
             lines_before - lines.len()
         });
-        let base = u32::from(large) + 1;
         let of_one_tile = |cell: u8, token: u8| {
             let mut codes = LineCodes::default();
             for (code, line) in codes.0.iter_mut().zip(moves.iter().flatten()) {
@@ -138,8 +143,13 @@ impl Lines {
             codes
         };
         let of_cell = |cell: u8| (0..=large).map(|token| of_one_tile(cell, token)).collect();
-        let codes = (0..board.cells() as u8).map(of_cell).collect();
-        Self { large, first, codes, outcomes: (0..=longest).map(table).collect(), settled, moves }
+        let mut stones = LineCodes::default();
+        (0..board.places())
+            .filter(|&place| board.is_stone(place))
+            .for_each(|place| stones.add(&of_one_tile(place as u8, stone_token(large))));
+        let codes = (0..board.places() as u8).map(of_cell).collect();
+        let outcomes = (0..=longest).map(table).collect();
+        Self { large, stone: board.stone(), stones, first, codes, outcomes, settled, moves }
     }
 
     /// Whether tiles can occupy exactly these cells, given as bits, after a move. Boards with other occupied cells are
@@ -165,67 +175,105 @@ impl Lines {
 
     #[cold]
     fn slide(&self, length: usize, mut code: u32) -> Box<[SlideOutcome]> {
-        let base = u32::from(self.large) + 1;
+        let base = base(self.large, self.stone);
         let mut tokens = vec![0; length];
         for token in tokens.iter_mut().rev() {
             *token = (code % base) as u8;
             code /= base;
         }
-        slide(&tokens, self.large)
+        slide(&tokens, self.large, self.stone)
     }
 }
 
+/// Token of a stone.
+fn stone_token(large: u8) -> u8 {
+    large + 1
+}
+
+/// Number of tokens that a cell can have.
+fn base(large: u8, stone: Option<Stone>) -> u32 {
+    u32::from(large) + 1 + u32::from(stone.is_some())
+}
+
 /// Returns the sets of cells that are settled ([`are_settled`]) for at least one move.
-fn settled_sets(cells: usize, moves: &[Vec<Vec<u8>>; 4]) -> BitSet<u32> {
-    let mut settled = BitSet::with_room(1 << cells);
-    for occupied in 0u32..1 << cells {
-        if moves.iter().any(|lines| are_settled(lines, occupied)) {
+fn settled_sets(board: BoardSize, moves: &[Vec<Vec<u8>>; 4]) -> BitSet<u32> {
+    let (places, stones) = (board.places(), u32::from(board.stones()));
+    let mut settled = BitSet::with_room(1 << places);
+    for occupied in (0u32..1 << places).filter(|occupied| occupied & stones == 0) {
+        if moves.iter().any(|lines| are_settled(lines, occupied, board)) {
             settled.insert(occupied);
         }
     }
     settled
 }
 
-/// Whether no line has a gap between the wall and a tile.
-fn are_settled(lines: &[Vec<u8>], occupied: u32) -> bool {
-    lines.iter().all(|line| line.is_sorted_by_key(|&cell| occupied >> cell & 1 == 0))
+/// Whether no line has a gap between a wall and a tile, or between the edge of the board and a lock.
+fn are_settled(lines: &[Vec<u8>], occupied: u32, board: BoardSize) -> bool {
+    let has_walls = board.stone() == Some(Stone::Wall);
+    let is_stone = |&cell: &u8| board.is_stone(usize::from(cell));
+    let is_empty = |cell: &u8| occupied >> cell & 1 == 0 && !is_stone(cell);
+    let mut segments = lines.iter().flat_map(|line| line.split(|cell| has_walls && is_stone(cell)));
+    segments.all(|segment| segment.is_sorted_by_key(is_empty))
 }
 
-/// Returns all outcomes of one line.
-fn slide(line: &[u8], large: u8) -> Box<[SlideOutcome]> {
-    let tiles: Vec<u8> = line.iter().copied().filter(|&t| t != 0).collect();
+/// Returns all outcomes of one line. A line has no outcome if each would slide a lock.
+fn slide(line: &[u8], large: u8, stone: Option<Stone>) -> Box<[SlideOutcome]> {
+    let tiles: Vec<(usize, u8)> = line.iter().copied().enumerate().filter(|&(_, token)| token != 0).collect();
     let mut found = Vec::new();
-    // Some tile moves if there is a gap between a tile and the wall.
-    let moves = !line.is_sorted_by_key(|&token| token == 0);
-    branch(&tiles, 0, large, SlideOutcome { changed: moves, ..SlideOutcome::default() }, &mut found);
+    let rules = SlideRules { large, stone };
+    rules.branch(&tiles, 0, SlideOutcome::default(), &mut found);
     found.into()
 }
 
-/// Extends an outcome by the tiles that have not slid yet. The first of them slides to `place`. Collects all results.
-fn branch(tiles: &[u8], place: usize, large: u8, outcome: SlideOutcome, found: &mut Vec<SlideOutcome>) {
-    let Some((&tile, rest)) = tiles.split_first() else {
-        found.push(outcome);
-        return;
-    };
-    let meets_equal = rest.first() == Some(&tile);
-    if tile == large {
-        if meets_equal {
-            let mut merged = outcome.with(place, 0, Kind::Merged);
-            (merged.merges, merged.changed) = (merged.merges + 1, true);
-            branch(&rest[1..], place + 1, large, merged, found);
-        }
-        branch(rest, place + 1, large, outcome.with(place, 0, Kind::Plain), found);
-    } else if meets_equal {
-        let mut merged = if tile + 1 == large {
-            let born = outcome.with(place, 0, Kind::Born);
-            SlideOutcome { births: born.births + 1, ..born }
-        } else {
-            outcome.with(place, tile + 1, Kind::Small)
+/// Rules of slides that do not depend on the line.
+#[derive(Clone, Copy)]
+struct SlideRules {
+    large: u8,
+    stone: Option<Stone>,
+}
+
+impl SlideRules {
+    /// Extends an outcome by the tiles that have not slid yet, each with its place before the slide. The first of them
+    /// slides to `place`. Collects all results.
+    fn branch(
+        self,
+        tiles: &[(usize, u8)],
+        place: usize,
+        mut outcome: SlideOutcome,
+        found: &mut Vec<SlideOutcome>,
+    ) {
+        let Some((&(from, tile), rest)) = tiles.split_first() else {
+            found.push(outcome);
+            return;
         };
-        merged.changed = true;
-        branch(&rest[1..], place + 1, large, merged, found);
-    } else {
-        branch(rest, place + 1, large, outcome.with(place, tile, Kind::Small), found);
+        if tile == stone_token(self.large) {
+            // A gap or a merge before a lock would slide the lock.
+            if self.stone != Some(Stone::Locked) || place == from {
+                self.branch(rest, from + 1, outcome, found);
+            }
+            return;
+        }
+        outcome.changed |= from != place;
+        let meets_equal = rest.first().is_some_and(|&(_, next)| next == tile);
+        if tile == self.large {
+            if meets_equal {
+                let mut merged = outcome.with(place, 0, Kind::Merged);
+                (merged.merges, merged.changed) = (merged.merges + 1, true);
+                self.branch(&rest[1..], place + 1, merged, found);
+            }
+            self.branch(rest, place + 1, outcome.with(place, 0, Kind::Plain), found);
+        } else if meets_equal {
+            let mut merged = if tile + 1 == self.large {
+                let born = outcome.with(place, 0, Kind::Born);
+                SlideOutcome { births: born.births + 1, ..born }
+            } else {
+                outcome.with(place, tile + 1, Kind::Small)
+            };
+            merged.changed = true;
+            self.branch(&rest[1..], place + 1, merged, found);
+        } else {
+            self.branch(rest, place + 1, outcome.with(place, tile, Kind::Small), found);
+        }
     }
 }
 
@@ -239,6 +287,35 @@ mod tests {
         let follows = |cells: &[u32]| lines.can_follow_move(cells.iter().map(|cell| 1 << cell).sum());
         assert!(follows(&[0, 1, 2]) && follows(&[0, 3]) && follows(&[4]));
         assert!(!follows(&[1, 3]) && !follows(&[0, 4]));
+    }
+
+    #[test]
+    fn tiles_are_at_a_stone_after_moves() {
+        let follows = |picture: &str, cells: &[u32]| {
+            let lines = Lines::new(format!("2x3:{picture}").parse().unwrap(), 3);
+            lines.can_follow_move(cells.iter().map(|cell| 1 << cell).sum())
+        };
+        assert!(follows("#../...", &[1, 3]) && follows("x../...", &[1, 3]));
+        assert!(follows(".#./...", &[2, 3]), "up or left");
+        assert!(!follows("..x/..x", &[1, 3]), "each direction has a gap");
+        assert!(follows("..x/..x", &[1, 4]) && follows("..x/..x", &[0, 1, 3, 4]));
+    }
+
+    fn slide(line: &[u8], large: u8) -> Box<[SlideOutcome]> {
+        super::slide(line, large, None)
+    }
+
+    #[test]
+    fn large_tiles_before_a_lock_stay_apart() {
+        let locked = |line: &[u8]| super::slide(line, 3, Some(Stone::Locked));
+        let outcomes = locked(&[3, 3, 4, 3]);
+        assert_eq!(outcomes.len(), 1);
+        assert_eq!(kinds(&outcomes[0], 4), [Kind::Plain, Kind::Plain, Kind::Small, Kind::Plain]);
+        assert!(!outcomes[0].changed);
+        assert!(locked(&[0, 4, 4, 4]).is_empty() && locked(&[1, 1, 4, 0]).is_empty());
+        assert!(locked(&[4, 0, 2, 0])[0].changed);
+        let outcomes = super::slide(&[3, 4, 3, 3], 3, Some(Stone::Wall));
+        assert_eq!((outcomes.len(), outcomes[0].merges), (2, 1), "tiles on two sides of a wall never meet");
     }
 
     fn kinds(outcome: &SlideOutcome, places: usize) -> Vec<Kind> {

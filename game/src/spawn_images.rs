@@ -55,7 +55,7 @@ impl SpawnImages {
     pub fn new(packed: &PackedRules) -> Self {
         let size = packed.size();
         let mut cells = [[0; 8]; MOST_CELLS];
-        for (cell, images) in cells.iter_mut().enumerate().take(size.cells()) {
+        for (cell, images) in cells.iter_mut().enumerate().take(size.places()) {
             *images = packed.images(Board(1 << (4 * cell))).map(|image| image.0);
         }
         Self { cells, is_square: size.rows() == size.cols() }
@@ -97,14 +97,14 @@ mod tests {
 
     #[test]
     fn spawns_are_those_of_the_rules() {
-        for size in ["2x2", "3x2", "5x2", "3x3", "4x4", "1x8"]
+        for size in ["2x2", "3x2", "5x2", "3x3", "4x4", "1x8", "3x3:..x/.../x..", "4x3:.../#../#../..."]
             .map(|size| size.parse().unwrap_or_else(|_| panic!("{size}")))
         {
             let packed = PackedRules::new(size);
             let spawn_images = SpawnImages::new(&packed);
             let mut seed = 7u64;
             for _ in 0..500 {
-                let board = (0..size.cells()).fold(Board::default(), |board, cell| {
+                let board = size.playable().fold(Board::default(), |board, cell| {
                     seed =
                         seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     board.with(cell, ((seed >> 33) % 4) as u8)

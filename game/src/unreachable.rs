@@ -11,9 +11,9 @@ use crate::params::Game;
 ///
 /// [`Params::why_unreachable`]: crate::Params::why_unreachable
 pub(crate) fn why_unreachable(board: Board, game: &Game, last: Layer) -> Option<&'static str> {
-    let cells = game.cells();
+    let (cells, places) = (game.cells(), game.places());
     let mut of_exponent = [0usize; 16];
-    for cell in 0..cells {
+    for cell in game.board().playable() {
         of_exponent[usize::from(board.get(cell))] += 1;
     }
     let empty = of_exponent[0];
@@ -24,10 +24,10 @@ pub(crate) fn why_unreachable(board: Board, game: &Game, last: Layer) -> Option<
     if cells - empty < 2 {
         return Some("a game starts with two tiles");
     }
-    if board.tile_sum(cells) > last.0 {
+    if board.tile_sum(places) > last.0 {
         return Some("its tiles sum to more than any reachable board's");
     }
-    if board.tile_sum(cells) < game.first_layer().0 {
+    if board.tile_sum(places) < game.first_layer().0 {
         return Some("its tiles sum to less than those of the position from which the run begins");
     }
     if SpawnKind::ALL.iter().all(|spawn| of_exponent[usize::from(spawn.exponent())] == 0) {

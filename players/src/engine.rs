@@ -81,7 +81,7 @@ impl Engine {
     /// Exponent of the largest tile.
     #[must_use]
     pub fn largest(&self, board: Board) -> u8 {
-        (0..self.size().cells()).map(|cell| board.get(cell)).max().unwrap_or(0)
+        (0..self.size().places()).map(|cell| board.get(cell)).max().unwrap_or(0)
     }
 }
 

@@ -28,10 +28,11 @@ impl Board {
     #[new]
     #[pyo3(signature = (board, size=None))]
     fn new(board: &Bound<'_, PyAny>, size: Option<&str>) -> PyResult<Self> {
-        let size = match size {
+        let size: BoardSize = match size {
             Some(size) => size.parse().map_err(|error| of_board(&error))?,
             None => size_of(board)?,
         };
+        size.require_no_stones("Board").map_err(|error| of_board(&error))?;
         Ok(Self { packed: read(board, size)?.one()?.boards()[0], size })
     }
 
@@ -70,7 +71,7 @@ impl Board {
     /// Sum of the tiles.
     #[getter]
     fn layer(&self) -> u32 {
-        self.packed.tile_sum(self.size.cells())
+        self.packed.tile_sum(self.size.places())
     }
 
     /// The canonical form: among the board's images under symmetries, the one with the smallest packed number.
@@ -237,7 +238,7 @@ pub(crate) fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Questi
                     &contiguous
                 }
             };
-            let boards = cells.chunks_exact(size.cells()).map(of_exponents).collect::<PyResult<Vec<_>>>()?;
+            let boards = cells.chunks_exact(size.places()).map(of_exponents).collect::<PyResult<Vec<_>>>()?;
             return Ok(if is_one { Question::One(boards[0]) } else { Question::Many(boards) });
         }
     }
@@ -281,12 +282,12 @@ fn of_exponents(exponents: &[u8]) -> PyResult<Packed> {
 }
 
 fn packed_board(packed: u64, size: BoardSize) -> PyResult<Packed> {
-    if packed.checked_shr(4 * size.cells() as u32).unwrap_or(0) == 0 {
+    if size.holds(packed) {
         return Ok(Packed(packed));
     }
     Err(BoardError::new_err(format!(
         "expected a packed board of {size}, four bits for each cell, found {packed:#x}, which has bits above its {} cells",
-        size.cells()
+        size.places()
     )))
 }
 

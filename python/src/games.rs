@@ -1,7 +1,7 @@
 //! Many games at once, for environments.
 
 use exact2048_game::rules::Move;
-use exact2048_game::{Objective, Params, Spawn4};
+use exact2048_game::{BoardSize, Objective, Params, Spawn4};
 use exact2048_players::ManyGames;
 use exact2048_proto::v1::RunParameters;
 use numpy::ndarray::{Array2, Array3};
@@ -50,7 +50,9 @@ impl Games {
     #[pyo3(signature = (board, count, *, objective="score", spawn4="0.1"))]
     fn new(board: &str, count: usize, objective: &str, spawn4: &str) -> PyResult<Self> {
         let usage = |text: String| UsageError::new_err(text);
-        let size = board.parse().map_err(|error: exact2048_game::BoardError| usage(error.to_string()))?;
+        let size: Result<BoardSize, _> = board.parse();
+        let size = size.and_then(|size| size.require_no_stones("Games").map(|()| size));
+        let size = size.map_err(|error| usage(error.to_string()))?;
         let goal: Objective = objective.parse().map_err(|error| usage(format!("{error}")))?;
         let spawn4: Spawn4 = spawn4.parse().map_err(|error| usage(format!("{error}")))?;
         if !goal.is_mean_of_games() {
@@ -137,7 +139,7 @@ impl Games {
     /// The boards: exponents, uint8 [N, R, C].
     fn boards<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray3<u8>> {
         let size = self.games.size();
-        let cells = size.cells();
+        let cells = size.places();
         let mut all = vec![0; self.games.len() * cells];
         for (game, of_board) in all.chunks_exact_mut(cells).enumerate() {
             let bytes = spread(self.games.board(game).0);

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use exact2048_game::{Discount, KeptLayers, Layer, OpenChoices, Params, Precision, Spawner, ValueStep};
+use exact2048_game::{
+    BoardSize, Discount, KeptLayers, Layer, OpenChoices, Params, Precision, Spawner, ValueStep,
+};
 use exact2048_run::alone::{self, SolveWatch};
 use exact2048_run::machine::{MOST_THREADS, useful_threads};
 use exact2048_run::member::CrewError;
@@ -20,7 +22,7 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
 
-use crate::errors::{UsageError, of_params, of_run, of_solve, of_storage};
+use crate::errors::{UsageError, of_board, of_params, of_run, of_solve, of_storage};
 use crate::memory::tuning;
 use crate::run::Run;
 
@@ -116,7 +118,8 @@ pub fn solve(
     let spawner: Spawner = parsed(spawner)?;
     let keep = keep.map(parsed::<KeptLayers>).transpose()?;
     let value_step: Option<ValueStep> = value_step.map(|step| parsed(&step.to_string())).transpose()?;
-    let size = parsed(board)?;
+    let size: BoardSize = parsed(board)?;
+    size.require_no_stones("solve").map_err(|error| of_board(&error))?;
     let from = position.map(|text| exact2048_game::position(text, size)).transpose();
     let params = Params::builder(size, parsed(objective)?)
         .from(from.map_err(|error| of_params(&error))?)

@@ -20,9 +20,9 @@ pub(crate) const MAX_BOARDS: usize = 1 << 16;
 /// long.
 pub(crate) const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
 
-/// Returns whether a packed number is a board of this size, with no bits above the last cell.
+/// Returns whether a packed number is a board of this size.
 pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
-    packed.checked_shr(4 * size.cells() as u32).unwrap_or(0) == 0
+    size.holds(packed)
 }
 
 /// Parses the board of a message.

@@ -40,7 +40,7 @@ impl Buckets {
             images.into_iter().map(|image| image.0).fold(u64::MAX, u64::min)
         };
         let mut pairs = Box::new([[0u32; 256]; 8]);
-        for cell in 0..packed.size().cells() {
+        for cell in 0..packed.size().places() {
             for (tiles, summand) in pairs[cell / 2].iter_mut().enumerate() {
                 let exponent = tiles as u64 >> (4 * (cell % 2)) & 15;
                 if exponent >= 3 {

@@ -191,10 +191,11 @@ impl<V: Value> Worker<V> {
 
     /// Holds an empty block if it is known to have no entry. Otherwise returns `false`.
     ///
-    /// Nearly all blocks of a run from a position have no entry, and listing the columns of their lanes takes long.
+    /// Nearly all blocks of a run from a position or with stones have no entry, and listing the columns of their lanes takes
+    /// long.
     fn is_without_entries(&self, task: BlockTask, layer: Layer, lane: Lane) -> Result<bool, WorkerError> {
         let (store, sources, tables) = (&self.shared.store, &self.shared.sources, &self.shared.tables);
-        if tables.params().game().from().is_none() {
+        if tables.params().game().is_whole() {
             return Ok(false);
         }
         let is_empty = match task {

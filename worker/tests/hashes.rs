@@ -64,17 +64,17 @@ fn space(board: &str, large: u8) -> Space {
 #[test]
 fn hashes_are_those_of_whole_boards_for_any_split() {
     let mut compared = 0;
-    for board in ["2x2", "1x5", "3x2", "3x3", "5x2", "4x3", "4x4"] {
+    for board in ["2x2", "1x5", "3x2", "3x3", "5x2", "4x3", "4x4", "3x3:..x/.../x..", "4x3:.##/.../.../..."] {
         // With a larger split, 16 small cells would have more configs than their numbers can count.
         let splits = if board == "4x4" { 3..=4 } else { 3..=6 };
         let spaces: Vec<Space> = splits.map(|large| space(board, large)).collect();
-        let cells = spaces[0].params().game().cells();
-        let exponents = proptest::collection::vec(0..6u8, cells);
+        let (size, places) = (spaces[0].params().game().board(), spaces[0].params().game().places());
+        let exponents = proptest::collection::vec(0..6u8, places);
         let mut runner = TestRunner::deterministic();
         for _ in 0..40 {
             let exponents = exponents.new_tree(&mut runner).unwrap().current();
             // Some boards have a symmetry, so that several images are canonical.
-            let plain = (0..cells).fold(Board::default(), |b, cell| b.with(cell, exponents[cell]));
+            let plain = size.playable().fold(Board::default(), |b, cell| b.with(cell, exponents[cell]));
             for board in [plain, made_symmetric(&spaces[0], plain)] {
                 for (i, space) in spaces.iter().enumerate() {
                     let value = u64::from(exponents[0]) << (20 * i);
@@ -91,7 +91,7 @@ fn hashes_are_those_of_whole_boards_for_any_split() {
 /// A board that a symmetry maps to itself: of each two exchanged cells, one is copied to the other.
 fn made_symmetric(space: &Space, board: Board) -> Board {
     let last = space.symmetries().permutations().last().unwrap();
-    (0..space.params().game().cells()).fold(board, |b, cell| {
+    (0..space.params().game().places()).fold(board, |b, cell| {
         let from = last[cell] as usize;
         if from > cell && last[from] as usize == cell { b.with(from, b.get(cell)) } else { b }
     })

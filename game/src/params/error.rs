@@ -1,6 +1,6 @@
 //! Errors of parameters.
 
-use crate::board::BoardSize;
+use crate::board::{BoardSize, MAX_EXPONENT_BESIDE_STONES};
 use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::objective::Objective;
 use crate::rowset::ROW_BITS;
@@ -30,6 +30,21 @@ pub enum ParamsError {
         /// Largest tile that the game can reach.
         largest: u64,
     },
+    /// A tile of a game with stones would have the exponent that stands for a stone.
+    #[error(
+        "a game on {board} can reach the tile {largest}, expected at most {most} on a board with stones;          give reach:TILE with a smaller tile, or end at a layer below {above}",
+        most = 1u64 << MAX_EXPONENT_BESIDE_STONES,
+        above = 2u64 << MAX_EXPONENT_BESIDE_STONES
+    )]
+    TileBesideStones {
+        /// Size of the board.
+        board: BoardSize,
+        /// Largest tile that the game can reach.
+        largest: u64,
+    },
+    /// The board has stones, and its lanes are divided into sectors.
+    #[error("expected one sector on a board with stones, found {0}; omit the sectors")]
+    SectorsBesideStones(u8),
     /// The winning tile cannot be reached.
     #[error("{objective} is out of reach: the largest tile of a {board} board is {largest}")]
     OutOfReach {

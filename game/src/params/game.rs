@@ -65,6 +65,12 @@ impl Game {
         self.from
     }
 
+    /// Whether the run is a whole game on a board without stones. Estimates hold for such runs only, because few boards
+    /// of other runs are reachable.
+    pub fn is_whole(&self) -> bool {
+        self.from.is_none() && self.board.stone().is_none()
+    }
+
     /// States at which games begin: the given position, or every start of the rules in the order of [`rules::starts`].
     pub fn starts(&self) -> Vec<StartState> {
         if let Some(board) = self.from {
@@ -87,7 +93,7 @@ impl Game {
 
     /// Lowest layer: that of the given position, or the lowest layer of the rules.
     pub fn first_layer(&self) -> Layer {
-        self.from.map_or(Layer::FIRST, |board| Layer(board.tile_sum(self.cells())))
+        self.from.map_or(Layer::FIRST, |board| Layer(board.tile_sum(self.places())))
     }
 
     /// Highest layer in which games begin.
@@ -95,7 +101,12 @@ impl Game {
         self.from.map_or(Layer::LAST_START, |_| self.first_layer())
     }
 
-    /// Number of cells.
+    /// Number of places: playable cells and stones.
+    pub fn places(&self) -> usize {
+        self.board.places()
+    }
+
+    /// Number of playable cells.
     pub fn cells(&self) -> usize {
         self.board.cells()
     }

@@ -141,9 +141,7 @@ impl Params {
         let until = until.map(|layer| until_layer(&game, layer)).transpose()?;
         let kept = contents.kept.of_run_from(game.first_layer());
         let params = Self { game, split, contents: RunContents { until, kept, ..contents } };
-        if params.largest_exponent() > MAX_EXPONENT {
-            return Err(ParamsError::TileTooLarge { board, largest });
-        }
+        require_small_tiles(&params)?;
         if !(3..=6).contains(&split.large) {
             return Err(ParamsError::Large(split.large));
         }
@@ -156,6 +154,9 @@ impl Params {
         }
         if !(1..=MOST_SECTORS).contains(&split.sectors) {
             return Err(ParamsError::Sectors(split.sectors));
+        }
+        if board.stone().is_some() && split.sectors > 1 {
+            return Err(ParamsError::SectorsBesideStones(split.sectors));
         }
         if game.discount != Discount::NONE && !matches!(game.objective, Objective::Reach { .. }) {
             return Err(ParamsError::Discount(game.objective));
@@ -176,6 +177,19 @@ impl Params {
         }
         Ok(params)
     }
+}
+
+/// Requires that all tiles of a game fit in a packed board.
+fn require_small_tiles(params: &Params) -> Result<(), ParamsError> {
+    let (board, largest) = (params.game.board, params.largest_exponent());
+    let wins = params.game.winning_exponent().unwrap_or(largest);
+    if board.stone().is_some() && largest.max(wins) > board.most_exponent() {
+        return Err(ParamsError::TileBesideStones { board, largest: 1 << largest.max(wins) });
+    }
+    if largest > MAX_EXPONENT {
+        return Err(ParamsError::TileTooLarge { board, largest: 1 << params.game.tile_bound() });
+    }
+    Ok(())
 }
 
 /// Checks the step to which a run rounds its values.

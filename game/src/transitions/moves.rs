@@ -179,14 +179,14 @@ struct Effects<'a> {
     numbers: [FxHashMap<Kinds, u32>; 4],
     known: Vec<Effect<'a>>,
     images: Vec<Image>,
-    /// Line codes of the L cells of the mask.
+    /// Line codes of the stones and of the L cells of the mask.
     large: LineCodes,
 }
 
 impl Effects<'_> {
     /// Creates the empty set of effects of a mask.
     fn of(space: &Space, mask: &OfMask<'_>) -> Self {
-        let mut large = LineCodes::default();
+        let mut large = space.lines.stones;
         mask.mask
             .large_cells
             .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::bitset::{BitSet, Number};
-use crate::board::Board;
+use crate::board::{Board, BoardSize};
 use crate::columns::Columns;
 use crate::huge::NO_HUGE;
 use crate::lane::{lanes, layer_range};
@@ -12,7 +12,7 @@ use crate::maps::ColumnMap;
 use crate::patterns::{PatternId, Patterns};
 use crate::rowset::{Row, Slot};
 use crate::rules::{self, Move};
-use crate::{Layer, Params, SpawnKind};
+use crate::{Layer, Params, SpawnKind, Stone};
 
 /// Blocks of a small run, with the tables from which their transitions are computed.
 struct Game {
@@ -91,13 +91,13 @@ impl Game {
 
     /// Whether the large tiles of a board obey the tile bound. Other boards have no column.
     fn is_within_bound(&self, board: Board) -> bool {
-        let exponents = (0..self.params.game().cells()).map(|cell| board.get(cell));
+        let exponents = (0..self.params.game().places()).map(|cell| board.get(cell));
         let most = |e: u8| exponents.clone().filter(|&exponent| exponent >= e).count();
         (self.params.split().large()..=16).all(|e| most(e) <= self.params.most_cells_with(e))
     }
 }
 
-const GAMES: [(&str, (u8, u8, u8)); 10] = [
+const GAMES: [(&str, (u8, u8, u8)); 17] = [
     ("2x2", (3, NO_HUGE, 1)),
     ("2x2", (3, NO_HUGE, 2)),
     ("3x2", (3, NO_HUGE, 1)),
@@ -108,6 +108,13 @@ const GAMES: [(&str, (u8, u8, u8)); 10] = [
     ("1x6", (4, NO_HUGE, 1)),
     ("7x1", (3, 8, 1)),
     ("7x1", (3, 8, 4)),
+    ("2x3:..x/...", (3, NO_HUGE, 1)),
+    ("3x2:.x/../..", (4, NO_HUGE, 1)),
+    ("3x3:.../.xx/.xx", (3, NO_HUGE, 1)),
+    ("1x6:..x...", (3, NO_HUGE, 1)),
+    ("7x1:./././x/././.", (3, 8, 1)),
+    ("2x3:.#./...", (3, NO_HUGE, 1)),
+    ("3x3:.../.#./#.#", (3, NO_HUGE, 1)),
 ];
 
 #[test]
@@ -170,15 +177,16 @@ fn spawns_agree_with_the_rules() {
                 for (i, (&board, found)) in boards.iter().zip(found).enumerate() {
                     let slot = i / columns.len();
                     if spawns.start[slot] == spawns.start[slot + 1] {
-                        // After a move, no line of the move has a gap between the wall and a tile.
-                        let full = (0..game.params.game().cells()).all(|cell| board.get(cell) != 0);
-                        let lines = |m: Move| m.lines(game.params.game().board());
-                        let stands = |line: &Vec<u8>| line.is_sorted_by_key(|&c| board.get(c as usize) == 0);
+                        // After a move, no line of the move has a gap between the wall and a tile or a lock.
+                        let size = game.params.game().board();
+                        let full = rules::empty_cells(board, size).next().is_none();
+                        let lines = |m: Move| m.lines(size);
+                        let stands = |line: &Vec<u8>| stands(board, line, size);
                         let settled = Move::ALL.into_iter().any(|m| lines(m).iter().all(stands));
                         assert!(full || !settled, "{board:?} may follow a move");
                         continue;
                     }
-                    let empty = (0..game.params.game().cells()).filter(|&cell| board.get(cell) == 0);
+                    let empty = rules::empty_cells(board, game.params.game().board());
                     let wanted: BTreeSet<Board> =
                         empty.map(|cell| game.canonical(board.with(cell, exponent))).collect();
                     spawns_seen += wanted.len();
@@ -188,6 +196,18 @@ fn spawns_agree_with_the_rules() {
         });
         assert!(spawns_seen > 50, "{board}: {spawns_seen} spawns");
     }
+}
+
+/// Whether a line has no gap between a wall and a tile, or before a lock.
+fn stands(board: Board, line: &[u8], size: BoardSize) -> bool {
+    let mut has_gap = false;
+    line.iter().map(|&cell| usize::from(cell)).all(|cell| {
+        let is_wall = size.is_stone(cell) && size.stone() == Some(Stone::Wall);
+        let is_empty = !size.is_stone(cell) && board.get(cell) == 0;
+        let is_allowed = is_wall || is_empty || !has_gap;
+        has_gap = !is_wall && (has_gap || is_empty);
+        is_allowed
+    })
 }
 
 /// Transitions computed for some rows equal the transitions computed for all rows.
@@ -272,7 +292,7 @@ impl Contents {
 /// Transitions copied from a whole class equal transitions computed for the same rows.
 #[test]
 fn transitions_of_some_rows_are_those_of_all() {
-    for (board, large) in [("3x2", 3), ("2x3", 3), ("3x3", 4)] {
+    for (board, large) in [("3x2", 3), ("2x3", 3), ("3x3", 4), ("2x3:x../...", 3)] {
         let game = Game::new(board, (large, NO_HUGE, 1));
         let mut seen = BTreeSet::new();
         game.each_block(|layer, class, _| {

@@ -29,6 +29,22 @@ fn the_laws_hold_for_2048() {
 }
 
 #[test]
+fn the_laws_hold_beside_stones() {
+    for (board, objective) in [
+        ("2x3:..x/...", "score"),
+        ("3x3:x../.../x..", "reach:16"),
+        ("3x2:.#/../..", "lose:16"),
+        ("3x3:.../.##/.##", "score"),
+    ] {
+        for large in [3, 4] {
+            let params = Params::usual(board, objective).large(large).build().unwrap();
+            let boards = check(&params).unwrap_or_else(|law| panic!("{board} {objective}: {law:?}"));
+            assert!(boards > 50, "{board} {objective}: {boards}");
+        }
+    }
+}
+
+#[test]
 fn the_laws_hold_for_a_second_game() {
     for (cups, boards) in [(3, 915), (4, 11_021)] {
         assert_eq!(check(&Pours::new(cups)), Ok(boards), "{cups}");

@@ -253,7 +253,7 @@ impl<'a> Pass<'a> {
         let size = self.engine.size();
         for (board, chance) in self.oracle.params().game().start_probabilities() {
             if chance > 0.0 {
-                let boards = ahead.entry(Layer(board.tile_sum(size.cells()))).or_default();
+                let boards = ahead.entry(Layer(board.tile_sum(size.places()))).or_default();
                 boards.add(&self.buckets, self.normal(board), chance, 1);
             }
         }

@@ -116,7 +116,7 @@ impl Player for Expectimax {
 /// Search depth: three moves, or more on boards with more than five different tiles, because games are lost on such
 /// boards.
 fn depth_for(turn: &Turn<'_>) -> u32 {
-    let kinds = (0..turn.engine.size().cells()).fold(0u32, |seen, cell| seen | 1 << turn.board.get(cell));
+    let kinds = (0..turn.engine.size().places()).fold(0u32, |seen, cell| seen | 1 << turn.board.get(cell));
     (kinds & !1).count_ones().saturating_sub(2).max(3)
 }
 

@@ -1,7 +1,7 @@
 //! The best move against adversarial spawns.
 
 use exact2048_game::Board;
-use exact2048_game::rules::Move;
+use exact2048_game::rules::{self, Move};
 
 use super::{Player, PlayerError, Turn};
 use crate::engine::{Engine, LegalMoves};
@@ -98,10 +98,8 @@ impl Search<'_> {
 /// All boards that a spawn can make: first with a 2, then with a 4.
 fn spawns(engine: &Engine, after: Board) -> impl Iterator<Item = Board> {
     let size = engine.size();
-    [1, 2].into_iter().flat_map(move |exponent| {
-        let empty = (0..size.cells()).filter(move |&cell| after.get(cell) == 0);
-        empty.map(move |cell| after.with(cell, exponent))
-    })
+    let with = move |exponent| rules::empty_cells(after, size).map(move |cell| after.with(cell, exponent));
+    [1, 2].into_iter().flat_map(with)
 }
 
 impl Player for Minimax {
@@ -183,8 +181,8 @@ fn monotonicity(engine: &Engine, board: Board) -> f64 {
 
 /// Number of connected groups of equal tiles.
 fn groups(engine: &Engine, board: Board) -> f64 {
-    let (rows, cols, cells) = (engine.size().rows(), engine.size().cols(), engine.size().cells());
-    let mut left: u16 = (0..cells).filter(|&cell| board.get(cell) != 0).fold(0, |set, cell| set | 1 << cell);
+    let (rows, cols, places) = (engine.size().rows(), engine.size().cols(), engine.size().places());
+    let mut left: u16 = (0..places).filter(|&cell| board.get(cell) != 0).fold(0, |set, cell| set | 1 << cell);
     let mut groups = 0u32;
     while left != 0 {
         groups += 1;

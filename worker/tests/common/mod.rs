@@ -166,16 +166,16 @@ pub fn solve_by<V: Value>(
 
 /// The hash of a state by the definition in `docs/dev/format.md`, from all images of its board.
 pub fn slow_hash(space: &Space, board: Board, value: u64) -> u128 {
-    let cells = space.params().game().cells();
-    let contents = |image: Board| (0..cells).map(|cell| image.get(cell)).collect::<Vec<u8>>();
+    let (size, places) = (space.params().game().board(), space.params().game().places());
+    let contents = |image: Board| (0..places).map(|cell| image.get(cell)).collect::<Vec<u8>>();
     let images: Vec<Vec<u8>> = space.symmetries().images(board).map(contents).collect();
     let holding = |image: &[u8], exponent: u8| -> u32 {
-        (0..cells).filter(|&cell| image[cell] == exponent).map(|cell| 1 << cell).sum()
+        (0..places).filter(|&cell| image[cell] == exponent).map(|cell| 1 << cell).sum()
     };
     let key = |image: &Vec<u8>| [0, 1, 2].map(|exponent| holding(image, exponent));
     let first = images.iter().map(key).min().unwrap();
     let words = |image: &Vec<u8>| {
-        let random = (0u8..).zip(image).map(|(cell, &exponent)| xxh3_128(&[cell, exponent]));
+        let random = size.playable().map(|cell| xxh3_128(&[cell as u8, image[cell]]));
         random.fold((0u64, 0u64), |(a, b), r| (a.wrapping_add(r as u64), b.wrapping_add((r >> 64) as u64)))
     };
     let (a, b) = images.iter().filter(|image| key(image) == first).map(words).min().unwrap();
