@@ -17,13 +17,15 @@ pub enum Fingerprint {
 type Cells = [[[u64; 2]; 256]; 8];
 
 impl Fingerprint {
-    /// The fingerprint of a format, for boards of this number of cells.
-    pub fn of_format(version: u32, cells: usize) -> Self {
+    /// The fingerprint of a format, for boards of this geometry. The cells of stones add nothing to it.
+    pub fn of_format(version: u32, geometry: &Geometry) -> Self {
         if version == 1 {
             return Self::Whole;
         }
         let of_cell = |cell: usize, exponent: usize| match xxh3_128(&[cell as u8, exponent as u8]) {
-            random if cell < cells => [random as u64, (random >> 64) as u64],
+            random if geometry.playable().any(|playable| playable == cell) => {
+                [random as u64, (random >> 64) as u64]
+            }
             _ => [0; 2],
         };
         let of_byte =

@@ -112,7 +112,7 @@ impl CheckedGame {
         }
         let large = self.params.split().large();
         let is_large = |cell: usize| (board >> (4 * cell) & 15) as u8 >= large;
-        let set: usize = (0..self.geometry.cells()).map(|cell| usize::from(is_large(cell)) << cell).sum();
+        let set: usize = (0..self.geometry.places()).map(|cell| usize::from(is_large(cell)) << cell).sum();
         self.sectors[set].into()
     }
 
@@ -188,7 +188,7 @@ fn potential_of(exponent: u8) -> u64 {
 
 /// The largest exponent of a tile that a state can hold.
 ///
-/// A board of n cells reaches at most 2^(n+1), and boards that hold the winning tile are not states.
+/// A board of n cells without a stone reaches at most 2^(n+1), and boards that hold the winning tile are not states.
 fn largest_exponent(game: &Game) -> u8 {
     let by_cells = game.board().cells() as u8 + 1;
     let by_objective = game.objective().winning_exponent().map_or(by_cells, |exponent| exponent - 1);
@@ -229,7 +229,9 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_the_solver() {
-        for board in ["2x2", "1x4", "3x2", "3x3", "5x2", "4x3", "7x2", "4x4", "1x8"] {
+        let pictures = ["3x3:x../x../...", "4x4:..../..../.xxx/.xxx", "4x4:####/..../..../####"];
+        let sizes = ["2x2", "1x4", "3x2", "3x3", "5x2", "4x3", "7x2", "4x4", "1x8"];
+        for board in sizes.into_iter().chain(pictures) {
             for objective in ["score", "reach:8", "reach:16", "reach:256", "lose:16"] {
                 for (bits, until) in [(Precision::Bits32, None), (Precision::Bits64, Some(24))] {
                     let Ok(params) = Params::usual(board, objective).precision(bits).until(until).build()

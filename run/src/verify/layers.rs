@@ -24,10 +24,7 @@ pub(super) fn check_states(verifier: &Verifier<'_>, span: Span) -> CheckOutcome 
         verifier,
         reader: LayerReader::new(verifier.run(), verifier.game()),
         starts: verifier.game().starts(),
-        fingerprint: Fingerprint::of_format(
-            verifier.run().format_version(),
-            verifier.game().geometry().cells(),
-        ),
+        fingerprint: Fingerprint::of_format(verifier.run().format_version(), verifier.game().geometry()),
         span,
         above: VecDeque::from([None, None]),
         shares: vec![Some(0); commits.len()],

@@ -36,6 +36,7 @@ const PART_ENTRIES: usize = 1 << 16;
 pub struct Layout<'a> {
     game: &'a CheckedGame,
     large: u8,
+    /// The number of cells without a stone.
     cells: usize,
     /// The canonical masks by their number of large tiles, each list ascending.
     masks: Vec<Vec<Mask>>,
@@ -79,7 +80,7 @@ struct Mask {
     bits: u32,
     /// The cells of the set, in order.
     large_cells: Vec<u32>,
-    /// The other cells, in order.
+    /// The other cells without a stone, in order.
     small_cells: Vec<u32>,
     /// Whether a symmetry other than the identity maps the set to itself.
     is_symmetric: bool,
@@ -165,7 +166,7 @@ impl Block {
 impl<'a> Layout<'a> {
     /// The numbering for a game.
     pub fn new(game: &'a CheckedGame) -> Self {
-        let (cells, large) = (game.geometry().cells(), game.params().split().large());
+        let (cells, large) = (game.geometry().playable().count(), game.params().split().large());
         Self {
             game,
             large,
@@ -223,10 +224,10 @@ impl<'a> Layout<'a> {
     }
 
     /// The mask of a board as bits, and its config and its sequence as numbers, with the first cell in the highest
-    /// digit.
+    /// digit. The cells of stones have no digit.
     fn split(&self, board: u64) -> (u32, u64, u64) {
         let (mut mask, mut config, mut sequence) = (0, 0, 0);
-        for cell in 0..self.cells {
+        for cell in self.game.geometry().playable() {
             let exponent = board >> (4 * cell) & 15;
             if exponent >= u64::from(self.large) {
                 mask |= 1 << cell;
@@ -387,22 +388,23 @@ fn compare_configs(a: u64, b: u64) -> Ordering {
     (a.checked_shr(first).unwrap_or(0) & 15).cmp(&(b.checked_shr(first).unwrap_or(0) & 15))
 }
 
-/// The masks without a smaller image, by their number of cells. Masks are compared as numbers.
+/// The masks without a smaller image, by their number of cells. Masks are compared as numbers. No mask has the cell of a
+/// stone.
 fn canonical_masks(game: &CheckedGame) -> Vec<Vec<Mask>> {
     let geometry = game.geometry();
-    let cells = geometry.cells() as u32;
-    let mut masks: Vec<Vec<Mask>> = (0..=cells).map(|_| Vec::new()).collect();
-    for bits in 0..1u32 << cells {
+    let (places, playable) = (geometry.places() as u32, || geometry.playable().map(|cell| cell as u32));
+    let mut masks: Vec<Vec<Mask>> = (0..=playable().count()).map(|_| Vec::new()).collect();
+    for bits in 0..1u32 << places {
         // Boards of nibbles 0 and 1 have the same order as the numbers of their bits.
-        let board = (0..cells).map(|cell| u64::from(bits >> cell & 1) << (4 * cell)).sum::<u64>();
-        let images = geometry.images(board);
-        if images.iter().any(|&image| image < board) {
+        let board = (0..places).map(|cell| u64::from(bits >> cell & 1) << (4 * cell)).sum::<u64>();
+        let has_smaller_image = || geometry.images(board).iter().any(|&image| image < board);
+        if board & !geometry.playable_bits() != 0 || has_smaller_image() {
             continue;
         }
         masks[bits.count_ones() as usize].push(Mask {
             bits,
-            large_cells: (0..cells).filter(|cell| bits >> cell & 1 == 1).collect(),
-            small_cells: (0..cells).filter(|cell| bits >> cell & 1 == 0).collect(),
+            large_cells: playable().filter(|cell| bits >> cell & 1 == 1).collect(),
+            small_cells: playable().filter(|cell| bits >> cell & 1 == 0).collect(),
             is_symmetric: is_kept_by_a_symmetry(geometry, bits),
             sector: game.sector(LARGE * board),
         });
@@ -412,8 +414,8 @@ fn canonical_masks(game: &CheckedGame) -> Vec<Vec<Mask>> {
 
 /// Whether a symmetry other than the identity maps a set of cells to itself.
 fn is_kept_by_a_symmetry(geometry: &Geometry, bits: u32) -> bool {
-    let cells = geometry.cells() as u64;
-    let numbered = numbered(geometry.cells());
+    let cells = geometry.places() as u64;
+    let numbered = numbered(geometry.places());
     let in_set = |cell: u64| bits >> cell & 1;
     let from = |image: u64, cell: u64| (image >> (4 * cell) & 15).checked_sub(1).unwrap_or(15);
     let keeps = |image: u64| (0..cells).all(|cell| in_set(from(image, cell)) == in_set(cell));

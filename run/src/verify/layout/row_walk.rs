@@ -28,7 +28,7 @@ pub enum RowSymmetry {
 pub struct LayoutRow {
     /// The small tiles of the row.
     pub small: u64,
-    /// All four bits of the cells without a large tile.
+    /// All four bits of the cells without a large tile and without a stone.
     pub small_cells: u64,
     /// Whether a symmetry other than the identity keeps the mask.
     is_symmetric: bool,
@@ -59,8 +59,8 @@ impl<'a> RowWalk<'a> {
         let within = row as u64 - class.first_row[mask];
         let listed = class.listed[mask].get(within as usize).copied();
         let small = listed.unwrap_or_else(|| self.layout.nth_config(&masks[mask], class.small_sum, within));
-        let all_cells = u64::MAX >> (64 - 4 * self.layout.cells);
-        let small_cells = all_cells & !masks[mask].skeleton(0);
+        let playable = self.layout.game.geometry().playable_bits();
+        let small_cells = playable & !masks[mask].skeleton(0);
         LayoutRow { small, small_cells, is_symmetric: masks[mask].is_symmetric }
     }
 
@@ -80,7 +80,7 @@ impl<'a> RowWalk<'a> {
         let kept = |board: u64| geometry.images(board).iter().filter(|&&image| image == board).count();
         if !is_canonical(geometry, skeleton) {
             RowSymmetry::Smaller
-        } else if kept(skeleton) > kept(numbered(geometry.cells())) {
+        } else if kept(skeleton) > kept(numbered(geometry.places())) {
             RowSymmetry::Itself
         } else {
             RowSymmetry::None

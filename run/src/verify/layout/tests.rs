@@ -21,23 +21,32 @@ fn boards_have_the_same_places_as_in_the_solver() {
     // 5x2 and 4x3 have classes whose symmetric masks number all configs.
     let boards =
         [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4), ("3x3", 6), ("4x2", 6)];
+    let with_stones = [
+        ("3x3:x../.../..x", 3),
+        ("3x3:.../.#./...", 4),
+        ("2x4:.xx./....", 3),
+        ("4x4:..../..../xxxx/xxxx", 4),
+        ("4x4:...#/...#/...#/####", 4),
+    ];
     let splits = [(16, 1), (8, 1), (16, 3), (8, 8)];
-    for ((board, large), (huge, sectors)) in
-        boards.into_iter().flat_map(|board| splits.map(|split| (board, split)))
-    {
+    let of_all = boards.into_iter().flat_map(|board| splits.map(|split| (board, split)));
+    // A board with stones has one sector.
+    let of_stones = with_stones.into_iter().flat_map(|board| [(board, (16, 1)), (board, (8, 1))]);
+    for ((board, large), (huge, sectors)) in of_all.chain(of_stones) {
         let params = params(board, large, huge, sectors);
         let (game, space) = (CheckedGame::new(&params), Space::new(&params));
         let layout = Layout::new(&game);
+        let playable: Vec<usize> = game.geometry().playable().collect();
         let mut seed = 5;
         for _ in 0..400 {
             let mut board = 0u64;
-            for cell in 0..params.game().cells() {
+            for &cell in &playable {
                 // Only small tiles at first: few boards with many large tiles satisfy the bound on large tiles.
                 let exponent = random(&mut seed) % 5 % u64::from(large);
                 board |= exponent << (4 * cell);
             }
             for _ in 0..random(&mut seed) % 3 {
-                let cell = random(&mut seed) as usize % params.game().cells();
+                let cell = playable[random(&mut seed) as usize % playable.len()];
                 board =
                     board & !(15 << (4 * cell)) | (u64::from(large) + random(&mut seed) % 3) << (4 * cell);
             }
@@ -68,9 +77,10 @@ fn boards_have_the_same_places_as_in_the_solver() {
 
 #[test]
 fn blocks_have_the_same_sizes_as_in_the_solver() {
-    for (board, large, huge) in [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)]
-    {
-        let params = params(board, large, huge, 2);
+    let boards = [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)];
+    let with_stones = [("3x3:x../.../..x", 3, 16), ("3x3:.../.#./...", 4, 8), ("2x4:.xx./....", 3, 16)];
+    for (board, large, huge) in boards.into_iter().chain(with_stones) {
+        let params = params(board, large, huge, if board.contains(':') { 1 } else { 2 });
         let (game, space) = (CheckedGame::new(&params), Space::new(&params));
         let layout = Layout::new(&game);
         for lane in lane::lanes(&params) {
@@ -81,7 +91,8 @@ fn blocks_have_the_same_sizes_as_in_the_solver() {
             );
         }
         let sector = |sector| Lane { sector, ..Lane::new(2, 2 << large) };
-        for lane in [Lane::new(0, 0), sector(0), sector(1)] {
+        let sectors = (0..params.split().sectors()).map(sector);
+        for lane in sectors.chain([Lane::new(0, 0)]) {
             for layer in (4..=120).step_by(2) {
                 let rows =
                     ClassId::of(Layer(layer), lane).and_then(|id| space.class(id)).map_or(0, |c| c.rows());
