@@ -18,6 +18,10 @@ pub struct JobArgs {
     /// Set the rows and columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC", allow_negative_numbers = true)]
     board: BoardSize,
+    /// Place stones by a picture, one symbol a cell, rows separated by /: . for a playable cell, x for a large tile locked
+    /// in its cell, # for a wall. See docs/endgames.md
+    #[arg(long, value_name = "PICTURE")]
+    locked: Option<String>,
     #[arg(long, default_value = "score", value_name = "WHAT", help = Objective::HELP)]
     objective: Objective,
     /// Begin at this position instead of the starts of games, and solve all that follows from it. Rows are separated by /.
@@ -119,11 +123,12 @@ impl JobArgs {
     ///
     /// A usage error.
     pub fn require_step(&self, has_limit: bool, has_run: bool) -> Result<(), Failure> {
-        if !self.has_open_step() || has_run || has_limit && self.from.is_none() {
+        let is_whole = self.from.is_none() && self.locked.is_none() && self.board.stone().is_none();
+        if !self.has_open_step() || has_run || has_limit && is_whole {
             return Ok(());
         }
         let what = "--value-step auto: expected --disk for a whole game, which decides the step; give --disk SIZE without \
-                    --from, or a step such as 0.25";
+                    --from and --locked, or a step such as 0.25";
         Err(Failure::usage(what.to_owned()))
     }
 
@@ -160,6 +165,19 @@ impl JobArgs {
         self.large.is_some() || self.huge.is_some() || self.sectors.is_some()
     }
 
+    /// The board with its stones.
+    fn board(&self) -> Result<BoardSize, Failure> {
+        let Some(picture) = &self.locked else { return Ok(self.board) };
+        if self.board.stone().is_some() {
+            let what = format!(
+                "--locked {picture}: expected a --board without stones, found {}; give the picture once",
+                self.board
+            );
+            return Err(Failure::usage(what));
+        }
+        self.board.with_picture(picture).map_err(|error| Failure::usage(format!("--locked: {error}")))
+    }
+
     /// The parameters that the options describe.
     ///
     /// # Errors
@@ -168,7 +186,8 @@ impl JobArgs {
     pub fn params(&self) -> Result<Params> {
         let is_wide = self.precision.as_deref() == Some("64");
         let precision = if is_wide { Precision::Bits64 } else { Precision::Bits32 };
-        let params = Params::builder(self.board, self.objective)
+        let board = self.board()?;
+        let params = Params::builder(board, self.objective)
             .spawn4(self.spawn4)
             .precision(precision)
             .discount(self.discount)
@@ -183,10 +202,19 @@ impl JobArgs {
                 Some(StepOption::Step(step)) => Some(step),
                 Some(StepOption::Auto) | None => None,
             });
-        let from = self.from.as_deref().map(|text| position(text, self.board)).transpose();
+        let from = self.from.as_deref().map(|text| position(text, board)).transpose();
         let params = from.and_then(|from| params.from(from).build());
         params.map_err(|error| Failure::usage(exit::text(&error.into())).into())
     }
+}
+
+/// Refuses a board with stones in a command that does not support them.
+///
+/// # Errors
+///
+/// A usage error.
+pub fn require_no_stones(board: BoardSize, command: &str) -> Result<(), Failure> {
+    board.require_no_stones(command).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// The position from which a run begins, in canonical form.

@@ -62,7 +62,7 @@ pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
 
 /// Refuses a memory limit that is too small for the kernels on a job.
 pub fn require_memory(memory_bytes: u64, params: &Params, threads: usize) -> Result<(), Failure> {
-    if params.game().from().is_some() {
+    if !params.game().is_whole() {
         // Few of the blocks occur, and it is not known which.
         return Ok(());
     }

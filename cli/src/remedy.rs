@@ -46,12 +46,15 @@ pub fn of(error: &anyhow::Error) -> Option<&'static str> {
 
 fn of_params(error: &ParamsError) -> Option<&'static str> {
     match error {
-        ParamsError::TileTooLarge { .. } => Some("--objective reach:TILE, or --until-layer LAYER"),
+        ParamsError::TileTooLarge { .. } | ParamsError::TileBesideStones { .. } => {
+            Some("--objective reach:TILE, or --until-layer LAYER")
+        }
         ParamsError::BelowFirstLayer(_)
         | ParamsError::OddLayer(_)
         | ParamsError::AboveLastLayer { .. }
         | ParamsError::BelowPosition { .. } => Some("--until-layer LAYER; omit it to solve the whole board"),
         ParamsError::Position { .. } => Some("--from BOARD; see docs/from.md"),
+        ParamsError::SectorsBesideStones(_) => Some("--locked without --sectors"),
         ParamsError::Sectors(_) => Some("--sectors N, from 1 to 8"),
         ParamsError::Discount(_) => Some("--objective reach:TILE with --discount"),
         ParamsError::CertainLoss(_) => Some("--objective reach:TILE with --spawner worst"),

@@ -12,6 +12,7 @@ use exact2048_solution::Run;
 use serde_json::{Value, json};
 
 use crate::display::ProgressLine;
+use crate::job::require_no_stones;
 use crate::place::StoreOptions;
 use crate::units::{self, count};
 use crate::{Failure, output};
@@ -63,6 +64,7 @@ pub fn main(args: &Args) -> Result<()> {
         (None, Some(board)) => (board, args.target, None),
         (None, None) => return Err(Failure::usage("expected --board or --run".to_owned()).into()),
     };
+    require_no_stones(size, "count")?;
     let bounds = bounds(size, target)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.csv {

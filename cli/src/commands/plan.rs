@@ -15,7 +15,7 @@ use exact2048_worker::Tuning;
 use serde::Serialize;
 
 use crate::choice::{Choices, LayerCost, candidates, choose};
-use crate::job::JobArgs;
+use crate::job::{JobArgs, require_no_stones};
 use crate::output::{write_field, write_fitting, write_sentence};
 use crate::signals::stop_on_signals;
 use crate::units::{self, SizeUnits};
@@ -102,6 +102,7 @@ struct Policy {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let asked = args.job.params()?;
+    require_no_stones(asked.game().board(), "plan")?;
     if asked.game().from().is_some() {
         let what = "--from: expected a whole game, found a position, whose number of states no estimate knows; to count \
                     its lower layers, use solve --from with --until-layer (docs/from.md)";

@@ -177,8 +177,8 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         params = args.job.going_on(params, held);
     }
     args.job.require_step(args.disk.is_some(), held.is_some())?;
-    // Estimates hold for whole games, so they choose nothing for a run from a position.
-    let limit = args.disk.map(|limit| limit.as_u64()).filter(|_| params.game().from().is_none());
+    // Estimates hold for whole games, so they choose nothing for a run from a position or with stones.
+    let limit = args.disk.map(|limit| limit.as_u64()).filter(|_| params.game().is_whole());
     if let (Some(limit), None) = (limit, &held) {
         // The scratch files of a run in a store are on this machine, so the limit does not include them.
         let scratch_bytes =
@@ -194,7 +194,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
 
 /// Reports the disk and memory that the job needs and that are free.
 fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
-    if run.params().game().from().is_some() {
+    if !run.params().game().is_whole() {
         return; // Estimates hold for whole games only.
     }
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);

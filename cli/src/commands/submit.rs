@@ -14,7 +14,7 @@ use exact2048_solution::{Holdings, Recipe};
 
 use crate::choice::{LayerCost, choose};
 use crate::cluster::{CoordinatorPlace, failure};
-use crate::job::JobArgs;
+use crate::job::{JobArgs, require_no_stones};
 use crate::plan::{FreeRoom, Needs, notes};
 use crate::summary::report_excess;
 use crate::{display, limits};
@@ -62,6 +62,7 @@ fn name(text: &str) -> Result<String, NameError> {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let mut params = args.job.params()?;
+    require_no_stones(params.game().board(), "submit")?;
     let workload = Workload::new(&params);
     let disk_bytes = args.disk.map(|limit| limit.as_u64());
     let is_whole = params.game().from().is_none();

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
-use exact2048_game::board::{Board, tile};
+use exact2048_game::Board;
 use exact2048_game::certainty::{self, Certainty};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::Move;
@@ -186,14 +186,13 @@ impl Printer {
 
     /// The board as a grid.
     fn grid(&self, board: Board) -> Table {
-        let (rows, cols) = (self.params.game().board().rows(), self.params.game().board().cols());
+        let size = self.params.game().board();
+        let (rows, cols) = (size.rows(), size.cols());
         let mut grid = Table::new();
         grid.load_style(UTF8_FULL_CONDENSED);
         for row in 0..rows {
-            grid.add_row((0..cols).map(|col| match tile(board.get(row * cols + col)) {
-                0 => ".".to_owned(),
-                tile => tile.to_string(),
-            }));
+            let text = |col| board.cell_text(row * cols + col, size);
+            grid.add_row((0..cols).map(text).map(|text| if text == "0" { ".".to_owned() } else { text }));
         }
         grid.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         grid
