@@ -41,6 +41,18 @@ fn values_are_those_of_the_whole_game() {
         ("3x2", "score", ("1/10", "1/1", false), ["", "--keep 16", "--keep all", "--values best-move"]),
         ("2x3", "reach:64", ("1/3", "1/1", false), ["", "--keep 3", "--keep starts", "--large 3"]),
         ("3x2", "lose:32", ("1/10", "1/1", false), ["--precision 64", "--large 5", "--keep 16", ""]),
+        (
+            "2x4:.xx./....",
+            "score",
+            ("1/10", "1/1", false),
+            ["", "--keep 16", "--large 3", "--values best-move"],
+        ),
+        (
+            "3x3:#../.../..#",
+            "reach:32",
+            ("1/3", "1/1", false),
+            ["--keep 3", "--keep starts", "", "--keep all"],
+        ),
         ("2x2", "score", ("0/1", "1/1", true), ["", "--keep all", "--precision 64", "--keep starts"]),
         ("3x2", "reach:32", ("1/10", "19/20", true), ["", "--keep 16", "--precision 64", "--keep starts"]),
     ] {

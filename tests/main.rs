@@ -48,6 +48,7 @@ mod explorer_description;
 mod explorer_page;
 #[cfg(feature = "export")]
 mod export;
+mod formations;
 mod formats;
 mod from;
 #[cfg(feature = "net")]

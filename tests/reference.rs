@@ -9,26 +9,31 @@ use exact2048_reference::{Board, DIRECTIONS, Game, Solution, as_f64};
 use serde_json::Value;
 
 /// A game, and the number of its states to compare.
-struct Case {
-    board: &'static str,
-    objective: &'static str,
-    spawn4: &'static str,
+pub struct Case<'a> {
+    pub board: &'a str,
+    pub objective: &'a str,
+    pub spawn4: &'a str,
     /// The discount (`1/1` for none), and whether an adversary chooses the spawns.
-    rules: (&'static str, bool),
+    pub rules: (&'a str, bool),
     /// Options of `solve` that must not change any result beyond the error bound.
-    variants: &'static [&'static str],
+    pub variants: &'a [&'a str],
     /// Largest number of states to compare, spread evenly.
-    most_states: usize,
+    pub most_states: usize,
 }
 
-const ALL: usize = usize::MAX;
+pub const ALL: usize = usize::MAX;
 
 /// Rules without a discount, with random spawns.
-const USUAL: (&str, bool) = ("1/1", false);
+pub const USUAL: (&str, bool) = ("1/1", false);
 
-impl Case {
+impl Case<'_> {
     /// Compares counts, starts and states of all variants.
     fn check(&self) {
+        self.check_and(|_, _, _| ());
+    }
+
+    /// Compares counts, starts and states of all variants, and calls `check` with each run, its solution and its job.
+    pub fn check_and(&self, check: impl Fn(&Solved, &Solution, &str)) {
         let game = self.game();
         let solution = game.solve();
         let sample = self.sample(&solution);
@@ -46,6 +51,7 @@ impl Case {
             for (state, answer) in sample.iter().zip(query(&solved.run(), &boards)) {
                 check_answer(&game, &solution, state, &answer, &job);
             }
+            check(&solved, &solution, &job);
             if !variant.contains("--precision 64") {
                 fingerprints.insert(solved.fingerprint().to_owned());
             }

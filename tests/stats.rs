@@ -31,11 +31,11 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
     let size: BoardSize = size.parse().unwrap();
     let oracle = Oracle::new(&Run::open(run).unwrap()).unwrap();
     let symmetries = exact2048_game::symmetry::Symmetries::new(size);
-    let (cells, weights) = (size.cells(), [(1, 0.9), (2, 0.1)]);
+    let (cells, places, weights) = (size.cells(), size.places(), [(1, 0.9), (2, 0.1)]);
     let weight = |exponent: u8| weights[usize::from(exponent) - 1].1;
     let mut layers: BTreeMap<u32, HashMap<Board, f64>> = BTreeMap::new();
     let send = |layers: &mut BTreeMap<u32, HashMap<Board, f64>>, board: Board, chance: f64| {
-        *layers.entry(board.tile_sum(cells)).or_default().entry(symmetries.canonical(board)).or_default() +=
+        *layers.entry(board.tile_sum(places)).or_default().entry(symmetries.canonical(board)).or_default() +=
             chance;
     };
     for (board, [a, b]) in starts(size) {
@@ -46,7 +46,7 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
     while let Some((layer, states)) = layers.pop_first() {
         ends.states += states.len() as u64;
         for (state, chance) in states {
-            let largest = |board: Board| 1u64 << (0..cells).map(|cell| board.get(cell)).max().unwrap();
+            let largest = |board: Board| 1u64 << (0..places).map(|place| board.get(place)).max().unwrap();
             let mut end = |tile| {
                 *ends.by_layer.entry(layer.into()).or_default() += chance;
                 *ends.by_tile.entry(tile).or_default() += chance;
@@ -56,7 +56,7 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
                 end(largest(state));
                 continue;
             };
-            if target.is_some_and(|target| (0..cells).any(|cell| after.get(cell) >= target)) {
+            if target.is_some_and(|target| (0..places).any(|place| after.get(place) >= target)) {
                 end(1 << target.unwrap());
             } else {
                 let empty: Vec<usize> = empty_cells(after, size).collect();
@@ -82,9 +82,15 @@ fn stats(run: &Solved, options: &[&str]) -> Value {
 
 #[test]
 fn statistics_are_those_of_all_games() {
-    for (board, objective, target) in
-        [("2x2", "score", None), ("3x2", "score", None), ("3x2", "reach:64", Some(6)), ("1x4", "score", None)]
-    {
+    for (board, objective, target) in [
+        ("2x2", "score", None),
+        ("3x2", "score", None),
+        ("3x2", "reach:64", Some(6)),
+        ("1x4", "score", None),
+        ("2x4:.xx./....", "score", None),
+        ("3x3:x../.../..x", "reach:32", Some(5)),
+        ("2x4:.##./....", "reach:32", Some(5)),
+    ] {
         let run = Solved::new(&format!("--board {board} --objective {objective} --values best-move"));
         let all = stats(&run, &["--cutoff", "0"]);
         check(&all, &follow(&run.run(), board, target), target, &format!("{board} {objective}"));

@@ -5,6 +5,10 @@
 //! point with 80 fraction bits, so they are exact compared with the 64 bits of the solver under test. This solver
 //! minimises the probability of a loss directly, and does not compute it from the probability of a win.
 //!
+//! A board may have stones: cells of a *picture* that hold no tile. Stones of the kind *locked* take part in moves as
+//! tiles that never merge, and a move that leaves a cell of the picture without a stone is illegal. Stones of the kind
+//! *wall* never move, and tiles slide between them.
+//!
 //! This code is a separate crate, so the compiler can optimise it. Without optimisation, it would take a tenth of the time
 //! of all tests.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -12,8 +16,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Exponents row by row, 0 for an empty cell. Cells beyond the board are 0.
+/// Exponents row by row, 0 for an empty cell, [`STONE`] for a stone. Cells beyond the board are 0.
 pub type Board = [u8; 16];
+
+/// The mark of a stone in a [`Board`].
+pub const STONE: u8 = u8::MAX;
 
 /// A value in units of 2^-80.
 pub type Value = u128;
@@ -42,17 +49,22 @@ pub struct Game {
     worst: bool,
     /// Position from which games begin, instead of two tiles on an empty board.
     from: Option<Board>,
-    /// For each symmetry, the source of each cell.
+    /// The board without tiles: its stones.
+    picture: Board,
+    /// Whether stones are locked; otherwise they are walls.
+    locked: bool,
+    /// For each symmetry of the picture, the source of each cell.
     symmetries: Vec<Vec<usize>>,
-    /// For each direction, the sliding lines, each with its cells from the wall outward.
+    /// For each direction, the sliding lines, each with its cells from the wall outward. Walls divide lines.
     lines: [Vec<Vec<usize>>; 4],
 }
 
-/// A layer: its states up to symmetry, its afterstates, and the number of states without a move.
+/// A layer: its states up to symmetry, its afterstates, its won afterstates, and the number of states without a move.
 #[derive(Default)]
 pub struct Layer {
     pub states: HashSet<Board>,
     pub afterstates: HashSet<Board>,
+    pub won: HashSet<Board>,
     pub dead: usize,
 }
 
@@ -72,9 +84,15 @@ pub fn as_f64(value: Value) -> f64 {
 }
 
 impl Game {
-    /// Creates the game for options of `solve`: `3x2`, `score` or `reach:16`, `1/10`.
+    /// Creates the game for options of `solve`: `3x2` or `2x2:.x/..`, `score` or `reach:16`, `1/10`.
     pub fn new(board: &str, objective: &str, spawn4: &str) -> Self {
-        let (rows, cols) = board.split_once('x').unwrap();
+        let (size, stones) = board.split_once(':').unwrap_or((board, ""));
+        let mut picture = Board::default();
+        for (cell, character) in picture.iter_mut().zip(stones.chars().filter(|&c| c != '/')) {
+            *cell = if character == '.' { 0 } else { STONE };
+        }
+        let locked = stones.contains('x');
+        let (rows, cols) = size.split_once('x').unwrap();
         let (rows, cols): (usize, usize) = (rows.parse().unwrap(), cols.parse().unwrap());
         let exponent = |tile: &str| tile.parse::<u32>().unwrap().ilog2() as u8;
         let objective = match objective.split_once(':') {
@@ -99,14 +117,20 @@ impl Game {
                     from.push(cell(r, c));
                 }
             }
-            symmetries.push(from);
+            if image(&picture, &from) == picture {
+                symmetries.push(from);
+            }
         }
         let left: Vec<Vec<usize>> = (0..rows).map(|r| (0..cols).map(|c| cell(r, c)).collect()).collect();
         let up: Vec<Vec<usize>> = (0..cols).map(|c| (0..rows).map(|r| cell(r, c)).collect()).collect();
         let reversed = |lines: &[Vec<usize>]| -> Vec<Vec<usize>> {
             lines.iter().map(|line| line.iter().rev().copied().collect()).collect()
         };
-        let lines = [left.clone(), reversed(&left), up.clone(), reversed(&up)];
+        let divided = |lines: Vec<Vec<usize>>| -> Vec<Vec<usize>> {
+            let is_wall = |cell: &usize| !locked && picture[*cell] == STONE;
+            lines.iter().flat_map(|line| line.split(is_wall).map(<[usize]>::to_vec)).collect()
+        };
+        let lines = [left.clone(), reversed(&left), up.clone(), reversed(&up)].map(divided);
         Self {
             rows,
             cols,
@@ -116,6 +140,8 @@ impl Game {
             discount: [1, 1],
             worst: false,
             from: None,
+            picture,
+            locked,
             symmetries,
             lines,
         }
@@ -137,30 +163,54 @@ impl Game {
         Self { from: Some(board), ..self }
     }
 
+    /// Returns the same game, but with the identity as its only symmetry.
+    pub fn without_symmetries(mut self) -> Self {
+        self.symmetries.truncate(1);
+        self
+    }
+
+    /// The number of cells, including those of stones.
     pub fn cells(&self) -> usize {
         self.rows * self.cols
     }
 
+    /// Reads a board from its text, in which each tile is a number and any other word but `.` is a stone.
+    pub fn board(&self, text: &str) -> Board {
+        let exponent = |word: &str| match word.parse::<u32>() {
+            Ok(tile) => tile.checked_ilog2().unwrap_or_default() as u8,
+            Err(_) => {
+                if word == "." {
+                    0
+                } else {
+                    STONE
+                }
+            }
+        };
+        let mut board = Board::default();
+        let words = text.split([' ', '/']).filter(|word| !word.is_empty());
+        board.iter_mut().zip(words).for_each(|(cell, word)| *cell = exponent(word));
+        board
+    }
+
     /// The sum of the tiles.
     pub fn sum(&self, board: &Board) -> u32 {
-        board.iter().filter(|&&e| e > 0).map(|&e| 1u32 << e).sum()
+        board.iter().filter(|&&e| e > 0 && e != STONE).map(|&e| 1u32 << e).sum()
     }
 
     /// The board in the text form of the program.
     pub fn text(&self, board: &Board) -> String {
-        let tile = |e: &u8| if *e == 0 { "0".to_owned() } else { (1u32 << e).to_string() };
+        let tile = |&e: &u8| match e {
+            0 => "0".to_owned(),
+            STONE => if self.locked { "x" } else { "#" }.to_owned(),
+            e => (1u32 << e).to_string(),
+        };
         let row = |row: &[u8]| row.iter().map(tile).collect::<Vec<_>>().join(" ");
         board[..self.cells()].chunks(self.cols).map(row).collect::<Vec<_>>().join(" / ")
     }
 
     /// All images of a board, possibly with repetitions.
     pub fn images(&self, board: &Board) -> Vec<Board> {
-        let image = |from: &Vec<usize>| {
-            let mut image = Board::default();
-            from.iter().enumerate().for_each(|(to, &from)| image[to] = board[from]);
-            image
-        };
-        self.symmetries.iter().map(image).collect()
+        self.symmetries.iter().map(|from| image(board, from)).collect()
     }
 
     /// The smallest image of a board.
@@ -168,15 +218,16 @@ impl Game {
         self.images(board).into_iter().min().unwrap()
     }
 
-    /// Makes a move. Returns the board after it and the score; `None` if nothing changes.
+    /// Makes a move. Returns the board after it and the score; `None` if nothing changes, or a locked stone moves away.
     pub fn slide(&self, board: &Board, direction: usize) -> Option<(Board, u32)> {
-        let mut after = Board::default();
+        // Locked stones slide like tiles.
+        let mut after = if self.locked { Board::default() } else { self.picture };
         let mut score = 0;
         for line in &self.lines[direction] {
             let mut at = 0;
             let mut may_merge = false;
             for exponent in line.iter().map(|&cell| board[cell]).filter(|&e| e > 0) {
-                if may_merge && after[line[at - 1]] == exponent {
+                if may_merge && exponent != STONE && after[line[at - 1]] == exponent {
                     after[line[at - 1]] += 1;
                     score += 1 << (exponent + 1);
                     may_merge = false;
@@ -187,7 +238,12 @@ impl Game {
                 }
             }
         }
-        (after != *board).then_some((after, score))
+        (after != *board && self.has_all_stones(&after)).then_some((after, score))
+    }
+
+    /// Whether each cell of the picture holds a stone.
+    fn has_all_stones(&self, board: &Board) -> bool {
+        self.picture.iter().zip(board).all(|(&wanted, &found)| wanted != STONE || found == STONE)
     }
 
     /// The legal moves, each as direction, board after the move, and score.
@@ -205,13 +261,13 @@ impl Game {
         match self.objective {
             Objective::Score => false,
             Objective::Reach { exponent } | Objective::Lose { exponent } => {
-                board.iter().any(|&e| e >= exponent)
+                board.iter().any(|&e| e >= exponent && e != STONE)
             }
         }
     }
 
     /// The boards with one more tile in an empty cell.
-    fn spawns(&self, board: &Board, exponent: u8) -> Vec<Board> {
+    pub fn spawns(&self, board: &Board, exponent: u8) -> Vec<Board> {
         let empty = (0..self.cells()).filter(|&cell| board[cell] == 0);
         let spawn = |cell| {
             let mut spawned = *board;
@@ -226,10 +282,9 @@ impl Game {
         if let Some(board) = self.from {
             return vec![board];
         }
-        let empty = Board::default();
         let mut starts = Vec::new();
         for [first, second] in [[1, 1], [1, 2], [2, 1], [2, 2]] {
-            for board in self.spawns(&empty, first) {
+            for board in self.spawns(&self.picture, first) {
                 starts.extend(self.spawns(&board, second));
             }
         }
@@ -251,16 +306,29 @@ impl Game {
         for start in self.starts() {
             layers.entry(self.sum(&start)).or_default().states.insert(self.canonical(&start));
         }
-        let mut sum = self.from.map_or(4, |board| self.sum(&board));
+        self.with_successors(layers, until)
+    }
+
+    /// All layers of the games that begin with the spawn after one of some afterstates.
+    pub fn enumerate_after(&self, afterstates: &[Board]) -> BTreeMap<u32, Layer> {
+        let mut layers = BTreeMap::<u32, Layer>::new();
+        for after in afterstates {
+            layers.entry(self.sum(after)).or_default().afterstates.insert(self.canonical(after));
+        }
+        self.with_successors(layers, u32::MAX - 8)
+    }
+
+    /// Adds the successors of some layers, up to the layer `until`.
+    fn with_successors(&self, mut layers: BTreeMap<u32, Layer>, until: u32) -> BTreeMap<u32, Layer> {
+        let mut sum = layers.keys().next().copied().unwrap_or_default();
         while sum <= until && layers.range(sum..).next().is_some() {
             let mut layer = layers.remove(&sum).unwrap_or_default();
             for state in &layer.states {
                 let moves = self.moves(state);
                 layer.dead += usize::from(moves.is_empty());
                 for (_, after, _) in moves {
-                    if !self.is_won(&after) {
-                        layer.afterstates.insert(self.canonical(&after));
-                    }
+                    let of_kind = if self.is_won(&after) { &mut layer.won } else { &mut layer.afterstates };
+                    of_kind.insert(self.canonical(&after));
                 }
             }
             for after in &layer.afterstates {
@@ -272,13 +340,22 @@ impl Game {
             layers.insert(sum, layer);
             sum += 2;
         }
-        layers.retain(|&layer, content| layer <= until && !content.states.is_empty());
+        let is_empty = |layer: &Layer| layer.states.is_empty() && layer.afterstates.is_empty();
+        layers.retain(|&layer, content| layer <= until && !is_empty(content));
         layers
     }
 
     /// Solves the game by backward induction.
     pub fn solve(&self) -> Solution {
-        let layers = self.enumerate(u32::MAX - 8);
+        self.solve_layers(self.enumerate(u32::MAX - 8))
+    }
+
+    /// Solves the games that begin with the spawn after one of some afterstates.
+    pub fn solve_after(&self, afterstates: &[Board]) -> Solution {
+        self.solve_layers(self.enumerate_after(afterstates))
+    }
+
+    fn solve_layers(&self, layers: BTreeMap<u32, Layer>) -> Solution {
         let mut solution = Solution { layers, values: HashMap::new() };
         for layer in solution.layers.values().rev() {
             let of_layer: HashMap<Board, Value> = {
@@ -329,6 +406,11 @@ impl Game {
     pub fn spawn_values(&self, after: &Board, solution: &Solution) -> Vec<(Board, Value)> {
         let value = |board| (board, solution.values[&self.canonical(&board)]);
         self.possible(after).into_iter().map(value).collect()
+    }
+
+    /// The value of an afterstate.
+    pub fn after_value(&self, after: &Board, solution: &Solution) -> Value {
+        self.after_spawns(after, &solution.values)
     }
 
     fn after_spawns(&self, after: &Board, values: &HashMap<Board, Value>) -> Value {
@@ -387,5 +469,100 @@ impl Game {
         }
         let mean = |(layer, (sum, number)): (u32, (Value, u128))| (layer, as_f64((sum / number) << 16));
         (as_f64((weighted / weights) << 16), by_layer.into_iter().map(mean).collect())
+    }
+}
+
+/// The image of a board under a symmetry, which is given by the source of each cell.
+fn image(board: &Board, from: &[usize]) -> Board {
+    let mut image = Board::default();
+    from.iter().enumerate().for_each(|(to, &from)| image[to] = board[from]);
+    image
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A board from hexadecimal digits, as other programs write it: `f` is a stone.
+    fn board(digits: &str) -> Board {
+        let exponent = |digit: char| match digit.to_digit(16).unwrap() as u8 {
+            15 => STONE,
+            exponent => exponent,
+        };
+        let mut board = Board::default();
+        board.iter_mut().zip(digits.chars()).for_each(|(cell, digit)| *cell = exponent(digit));
+        board
+    }
+
+    /// Solves a formation from seeds. Requires the number of afterstates, the number of those with a positive value, and
+    /// the values of the seeds.
+    fn check(picture: &str, tile: u32, counts: [usize; 2], seeds: &[(&str, f64)]) {
+        let game =
+            Game::new(&format!("4x4:{picture}"), &format!("reach:{tile}"), "1/10").without_symmetries();
+        let boards: Vec<Board> = seeds.iter().map(|(digits, _)| board(digits)).collect();
+        let solution = game.solve_after(&boards);
+        let won: usize = solution.layers.values().map(|layer| layer.won.len()).sum();
+        let others = || solution.layers.values().flat_map(|layer| &layer.afterstates);
+        let positive = others().filter(|after| game.after_value(after, &solution) > 0).count();
+        assert_eq!([won + others().count(), won + positive], counts, "{picture} to {tile}");
+        for (&(digits, expected), board) in seeds.iter().zip(&boards) {
+            let found = as_f64(game.after_value(board, &solution));
+            assert!((found - expected).abs() < 1e-14, "{picture} to {tile}, {digits}: {found}");
+        }
+    }
+
+    /// The numbers of an independent program.
+    #[test]
+    fn formations_have_the_published_numbers() {
+        let l3 = |values: [f64; 2]| [("100000001fff2fff", values[0]), ("000000012fff1fff", values[1])];
+        check("..../..../.xxx/.xxx", 8, [4_901, 4_901], &l3([1.0, 1.0]));
+        check(
+            "..../..../.xxx/.xxx",
+            16,
+            [159_183, 158_657],
+            &l3([0.999_999_917_365_830_83, 0.999_951_573_560_736_16]),
+        );
+        let seed = |value| [("00001000ffffffff", value)];
+        check("..../..../xxxx/xxxx", 64, [264_043, 244_409], &seed(0.992_517_834_036_123_37));
+    }
+
+    /// The moves of a board as texts, in the order of [`DIRECTIONS`]; `-` for one that is illegal.
+    fn moves(picture: &str, text: &str) -> [String; 4] {
+        let game = Game::new(picture, "score", "1/10");
+        let after = |direction| game.slide(&game.board(text), direction);
+        [0, 1, 2, 3].map(|d| after(d).map_or("-".to_owned(), |(after, _)| game.text(&after)))
+    }
+
+    #[test]
+    fn locked_stones_forbid_moves_and_walls_divide_lines() {
+        for (picture, text, left, right) in [
+            ("1x4:.xxx", ". x x x", "-", "-"),
+            ("1x4:x...", "x . 2 .", "x 2 0 0", "-"),
+            ("1x4:#...", "# . 2 .", "# 2 0 0", "# 0 0 2"),
+            ("1x4:..xx", "2 . x x", "-", "0 2 x x"),
+            ("1x4:..##", "2 . # #", "-", "0 2 # #"),
+            // A merge ahead of a stone would leave a gap before the stone.
+            ("1x4:..x.", "2 2 x .", "-", "-"),
+            ("1x4:..#.", "2 2 # .", "4 0 # 0", "0 4 # 0"),
+            ("1x4:.x..", "2 x 2 2", "2 x 4 0", "-"),
+            ("1x4:.x..", "2 x 4 2", "-", "-"),
+            ("1x4:.#..", ". # 2 2", "0 # 4 0", "0 # 0 4"),
+        ] {
+            let [found_left, found_right, up, down] = moves(picture, text);
+            assert_eq!([&*found_left, &*found_right, &*up, &*down], [left, right, "-", "-"], "{text}");
+        }
+        // A line with a gap before its stone forbids the move of all lines.
+        assert_eq!(moves("2x2:.x/..", ". x / . 2")[0], "-");
+        assert_eq!(moves("2x2:.#/..", ". # / . 2")[0], "0 # / 2 0");
+    }
+
+    #[test]
+    fn symmetries_are_those_of_the_picture() {
+        for (picture, number) in
+            [("2x2", 8), ("2x2:x./..", 2), ("3x3:.../.#./...", 8), ("2x3:x../...", 1), ("2x3:x.x/...", 2)]
+        {
+            let game = Game::new(picture, "score", "1/10");
+            assert_eq!(game.images(&game.picture).len(), number, "{picture}");
+        }
     }
 }

@@ -1,0 +1,315 @@
+//! Formations: boards with locked stones, and boards with walls.
+//!
+//! The slow reference follows the definition of the moves. Published numbers of another program confirm both.
+
+use crate::{common, published, reference};
+
+use std::collections::BTreeMap;
+
+use common::{Place, Solved, close, exact2048, files, layers, number, on_run, query, solve, text, try_solve};
+use exact2048_reference::{Board, DIRECTIONS, Game, Layer, Solution};
+use reference::{ALL, Case, USUAL};
+
+/// Random numbers from a fixed seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    /// A board with this number of random stones of one kind.
+    fn board(&mut self, [rows, cols]: [usize; 2], stones: usize, stone: char) -> String {
+        let mut places: Vec<usize> = (0..rows * cols).collect();
+        let mut picture = vec!['.'; rows * cols];
+        for _ in 0..stones {
+            picture[places.swap_remove(self.below(places.len()))] = stone;
+        }
+        let rows_of: Vec<String> = picture.chunks(cols).map(|row| row.iter().collect()).collect();
+        format!("{rows}x{cols}:{}", rows_of.join("/"))
+    }
+}
+
+/// Checks the dead states of a run, and that the verifier accepts the run.
+fn check_run(solved: &Solved, solution: &Solution, job: &str) {
+    assert_eq!(published::dead_states(&solved.run()), published::dead_of(&solution.layers), "{job}");
+    let verified = on_run(&solved.run(), "verify", &["--json"]).exits(0).json();
+    assert_eq!(verified["verdict"], "right", "{job}");
+    for field in ["states", "afterstates", "fingerprint"] {
+        assert_eq!(verified[field], solved.summary[field], "{field} of {job}");
+    }
+    on_run(&solved.run(), "verify", &["--sample", "20"]).exits(0);
+}
+
+/// Compares all results of a formation with the reference.
+fn check(board: &str, objective: &str, rules: (&str, bool), variants: &[&str], most_states: usize) {
+    Case { board, objective, spawn4: "1/10", rules, variants, most_states }.check_and(check_run);
+}
+
+#[test]
+fn random_formations_of_few_cells() {
+    let mut random = Random(1);
+    let variants = ["", "--large 3", "--large 5 --keep 2/16", "--precision 64 --large 4"];
+    for (size, stones) in [([2, 2], 1), ([1, 5], 1), ([2, 3], 2), ([3, 2], 2), ([3, 3], 5), ([4, 4], 12)] {
+        for (stone, objective) in [('x', "score"), ('#', "score"), ('x', "reach:16"), ('#', "lose:16")] {
+            // A board of three cells cannot reach more than a 16.
+            let variants = if objective == "score" { &variants[..] } else { &variants[1..3] };
+            check(&random.board(size, stones, stone), objective, USUAL, variants, ALL);
+        }
+    }
+}
+
+#[test]
+fn random_formations_of_five_and_six_cells() {
+    let mut random = Random(2);
+    for (size, stones) in [([2, 4], 3), ([4, 2], 2), ([3, 3], 4), ([3, 3], 3), ([3, 4], 6), ([2, 8], 10)] {
+        for (stone, objective) in [('x', "reach:32"), ('#', "reach:16"), ('x', "lose:32")] {
+            let variants = ["--large 3", "--large 4 --keep 2/16", "--large 5 --precision 64"];
+            check(&random.board(size, stones, stone), objective, USUAL, &variants, 400);
+        }
+    }
+}
+
+/// A sample of at most so many states of all layers.
+fn sample(layers: BTreeMap<u32, Layer>, most: usize) -> Vec<Board> {
+    let mut states: Vec<Board> = layers.into_values().flat_map(|layer| layer.states).collect();
+    states.sort();
+    let every = states.len().div_ceil(most);
+    states.into_iter().step_by(every).collect()
+}
+
+/// Pictures with symmetries, pictures whose stones fill a border, and stones in the middle.
+#[test]
+fn formations_with_symmetries() {
+    for board in [
+        "3x3:.../.x./...",
+        "3x3:x.x/.../x.x",
+        "3x3:x../.x./..x",
+        "3x3:..x/..x/xxx",
+        "3x4:xxxx/..../xxxx",
+        "4x4:x..x/x..x/x..x/xxxx",
+        "1x8:x.x.x...",
+    ] {
+        for board in [board.to_owned(), board.replace('x', "#").replacen('#', "x", 1)] {
+            check(&board, "reach:16", USUAL, &["", "--large 3", "--precision 64 --keep 2/16"], 300);
+        }
+    }
+}
+
+/// Discounts, an adversary, and other spawns.
+#[test]
+fn formations_under_other_rules() {
+    let variants = &["", "--large 3 --keep 2/16", "--precision 64"];
+    for (board, rules) in [
+        ("3x3:x../.x./...", ("19/20", false)),
+        ("2x4:.#../....", ("99/100", true)),
+        ("3x3:.../.../xxx", ("1/1", true)),
+    ] {
+        check(board, "reach:32", rules, variants, 300);
+    }
+    check("2x3:.x./...", "score", ("1/1", true), variants, 300);
+    for spawn4 in ["0/1", "1/1", "1/3"] {
+        let board = "2x4:..x./..x.";
+        Case { board, objective: "reach:32", spawn4, rules: USUAL, variants, most_states: 300 }
+            .check_and(check_run);
+    }
+}
+
+/// Stored best moves are best by the values, and the run has the same fingerprint.
+#[test]
+fn best_moves_are_those_of_the_values() {
+    for (board, objective) in [
+        ("3x3:x../.../..x", "reach:32"),
+        ("2x4:.xx./....", "score"),
+        ("3x3:.#./.../...", "reach:64"),
+        ("2x3:x../...", "lose:16"),
+    ] {
+        let job = format!("--board {board} --objective {objective}");
+        let values = Solved::new(&format!("{job} --keep all"));
+        let game = Game::new(board, objective, "1/10");
+        let solution = game.solve();
+        let boards: Vec<String> = sample(solution.layers, 800).iter().map(|state| game.text(state)).collect();
+        for options in ["--values best-move", "--values best-move --large 3"] {
+            let moves = Solved::new(&format!("{job} {options}"));
+            assert_eq!(moves.fingerprint(), values.fingerprint(), "{job} {options}");
+            for (stored, valued) in query(&moves.run(), &boards).iter().zip(query(&values.run(), &boards)) {
+                let is_best = valued["moves"].as_array().unwrap().iter();
+                let mut best = is_best.filter(|way| way["best"] == true).map(|way| &way["move"]);
+                let agrees = best.any(|best| *best == stored["best"]);
+                assert!(agrees || stored["best"].is_null() && valued["best"].is_null(), "{job}: {stored}");
+            }
+            on_run(&moves.run(), "verify", &[]).exits(0);
+            on_run(&moves.run(), "verify", &["--sample", "20"]).exits(0);
+        }
+    }
+}
+
+/// A rectangle between walls is the game of its size. Only the symmetries of the whole board may differ.
+#[test]
+fn walls_around_a_rectangle_change_no_value() {
+    for (walled, plain, objective, has_same_symmetries) in [
+        ("4x4:...#/...#/...#/####", "3x3", "reach:32", false),
+        ("3x4:#..#/#..#/#..#", "3x2", "score", true),
+        ("3x4:####/..../####", "1x4", "score", true),
+        ("2x3:#../#..", "2x2", "score", false),
+    ] {
+        let game = Game::new(plain, objective, "1/10");
+        let states = sample(game.enumerate(80), 2000);
+        let runs =
+            [walled, plain].map(|board| Solved::new(&format!("--board {board} --objective {objective}")));
+        let in_walls: Vec<String> =
+            states.iter().map(|state| between_walls(walled, &game.text(state))).collect();
+        let alone: Vec<String> = states.iter().map(|state| game.text(state)).collect();
+        for (ours, theirs) in query(&runs[0].run(), &in_walls).iter().zip(query(&runs[1].run(), &alone)) {
+            assert_eq!(ours["value"], theirs["value"], "{ours}");
+            assert_eq!(ours["best"].is_null(), theirs["best"].is_null(), "{ours}");
+            let (ours, theirs) = (&ours["moves"].as_array().unwrap(), theirs["moves"].as_array().unwrap());
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                assert_eq!([&ours["legal"], &ours["value"]], [&theirs["legal"], &theirs["value"]], "{ours}");
+            }
+        }
+        assert_eq!(runs[0].summary["start"]["expected"], runs[1].summary["start"]["expected"], "{walled}");
+        let counts = [0, 1].map(|run| layers(&runs[run].run()));
+        assert_eq!(counts[0] == counts[1], has_same_symmetries, "{walled}");
+    }
+}
+
+/// A board of the plain game in the playable cells of a board with walls.
+fn between_walls(walled: &str, plain: &str) -> String {
+    let mut tiles = plain.split([' ', '/']).filter(|word| !word.is_empty());
+    let (_, picture) = walled.split_once(':').unwrap();
+    let word = |symbol| match symbol {
+        '.' => tiles.next().unwrap().to_owned(),
+        other => other.to_string(),
+    };
+    picture.chars().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The value of a move of a board.
+fn value_of_move(solved: &Solved, board: &str, direction: &str) -> (f64, f64) {
+    let answer = query(&solved.run(), &[board.to_owned()]).remove(0);
+    let at = DIRECTIONS.iter().position(|name| *name == direction).unwrap();
+    (number(&answer["moves"][at]["value"]), number(&answer["error_bound"]))
+}
+
+/// Values of the formation L3, which another program computed: each seed is the board after a move.
+#[test]
+fn published_values_of_l3() {
+    for (tile, values) in [
+        (8, [1.0, 1.0]),
+        (16, [0.999_999_917_365_830_8, 0.999_951_573_560_736_2]),
+        (32, [0.999_999_889_613_438_8, 0.999_951_304_026_864_5]),
+    ] {
+        let solved =
+            Solved::new(&format!("--board 4x4:..../..../.xxx/.xxx --objective reach:{tile} --precision 64"));
+        for ((board, direction), expected) in [
+            ("0 2 0 0 / 0 0 0 0 / 2 x x x / 4 x x x", "left"),
+            ("0 0 0 0 / 0 0 2 0 / 4 x x x / 2 x x x", "right"),
+        ]
+        .into_iter()
+        .zip(values)
+        {
+            let (found, bound) = value_of_move(&solved, board, direction);
+            close(found, expected, bound + 1e-15, &format!("L3 to {tile}, {board}"));
+        }
+    }
+}
+
+/// Values of the formation 44, which another program computed: the seed is a single 2, before the spawn of a second
+/// tile.
+#[test]
+fn published_values_of_44() {
+    let board = "4x4:..../..../xxxx/xxxx";
+    for (tile, expected) in
+        [(64, 0.992_517_834_036_123_4), (128, 0.794_168_886_585_764), (256, 0.124_852_514_447_298_1)]
+    {
+        let objective = format!("reach:{tile}");
+        let solved = Solved::new(&format!("--board {board} --objective {objective} --precision 64"));
+        let game = Game::new(board, &objective, "1/10");
+        let seed = game.board("0 0 0 0 / 2 0 0 0 / x x x x / x x x x");
+        let spawned = [1, 2].map(|exponent| game.spawns(&seed, exponent));
+        let means = spawned.map(|boards| {
+            let boards: Vec<String> = boards.iter().map(|board| game.text(board)).collect();
+            let values = query(&solved.run(), &boards);
+            values.iter().map(|answer| number(&answer["value"])).sum::<f64>() / boards.len() as f64
+        });
+        close(0.9 * means[0] + 0.1 * means[1], expected, 1e-12, &objective);
+    }
+}
+
+#[test]
+fn bad_pictures_are_refused() {
+    for (board, words) in [
+        ("2x2:x.", "2 rows"),
+        ("2x2:x../..", "2 rows"),
+        ("2x2:x2/..", "found '2'"),
+        ("2x3:x../..#", "one kind"),
+        ("2x2:xx/x.", "two playable cells"),
+        ("2x2:", "2 rows"),
+    ] {
+        let place = Place::new();
+        try_solve(&place.join("run"), &format!("--board {board}")).exits(2).says(&["--board", words]);
+        assert!(files(place.path()).is_empty(), "{board}");
+    }
+    let place = Place::new();
+    let large = "--board 4x4:..../..../..../...x --objective reach:32768";
+    try_solve(&place.join("run"), large).exits(2).says(&["16384"]);
+}
+
+/// The option `--locked` and a picture in `--board` describe the same run.
+#[test]
+fn locked_is_a_part_of_the_board() {
+    let place = Place::new();
+    let run = place.join("run");
+    let solved = solve(&run, "--board 2x3 --locked ..x/... --objective reach:16");
+    let again = solve(&run, "--board 2x3:..x/... --objective reach:16");
+    assert_eq!(solved["fingerprint"], again["fingerprint"]);
+    let twice = "--board 2x3:..x/... --locked ..x/... --objective reach:16";
+    try_solve(&run, twice).exits(2).says(&["--locked", "once"]);
+    try_solve(&run, "--board 2x3 --locked ..x --objective reach:16").exits(2).says(&["--locked", "2 rows"]);
+}
+
+/// Commands that do not know stones refuse them, instead of showing the numbers of another game.
+#[test]
+fn other_commands_refuse_stones() {
+    let refused = "expected a board without stones";
+    let board = "2x3:..x/...";
+    for args in [
+        &["plan", "--board", board][..],
+        &["count", "--board", board],
+        &["play", "--board", board, "--player", "greedy", "--games", "1"],
+    ] {
+        exact2048(args).exits(2).says(&[refused, args[0]]);
+    }
+    let solved = Solved::new(&format!("--board {board} --objective reach:16"));
+    on_run(&solved.run(), "count", &[]).exits(2).says(&[refused]);
+    on_run(&solved.run(), "play", &["--player", "greedy", "--games", "1"]).exits(2).says(&[refused]);
+    on_run(&solved.run(), "evaluate", &["--player", "greedy"]).exits(2).says(&[refused]);
+    let page = solved.run().join("page.html");
+    on_run(&solved.run(), "report", &["-o", page.to_str().unwrap()]).exits(2).says(&[refused]);
+    assert!(!page.exists());
+}
+
+/// A board must show exactly the stones of the formation.
+#[test]
+fn boards_with_other_stones_are_refused() {
+    let solved = Solved::new("--board 2x3:..x/..x --objective reach:16");
+    let ask = |board: &str| on_run(&solved.run(), "query", &[board]);
+    ask("2 2 x / 0 0 x").exits(0);
+    for board in ["2 2 0 / 0 0 x", "2 2 2 / 0 0 x", "2 x x / 2 0 x", "2 2 # / 0 0 #", "2 2 / 0 0"] {
+        assert!(!ask(board).exits(2).stderr.contains("not reachable"), "{board}");
+    }
+}
+
+/// The picture belongs to the game, so another picture is another game.
+#[test]
+fn a_run_belongs_to_its_picture() {
+    let solved = Solved::new("--board 2x3:..x/... --objective reach:16");
+    let info = on_run(&solved.run(), "info", &["--json"]).exits(0).json();
+    assert_eq!(text(&info["params"]["board"]), "2x3:..x/...");
+    for other in ["2x3", "2x3:..#/...", "2x3:x../..."] {
+        let job = format!("--board {other} --objective reach:16");
+        try_solve(&solved.run(), &job).exits(2).says(&["board", other, "2x3:..x/..."]);
+    }
+}
