@@ -32,7 +32,8 @@ pub enum ParamsError {
     },
     /// A tile of a game with stones would have the exponent that stands for a stone.
     #[error(
-        "a game on {board} can reach the tile {largest}, expected at most {most} on a board with stones;          give reach:TILE with a smaller tile, or end at a layer below {above}",
+        "a game on {board} can reach the tile {largest}, expected at most {most} on a board with stones; \
+         give reach:TILE with a smaller tile, or end at a layer below {above}",
         most = 1u64 << MAX_EXPONENT_BESIDE_STONES,
         above = 2u64 << MAX_EXPONENT_BESIDE_STONES
     )]
