@@ -277,7 +277,7 @@ fn many_requests_at_once_are_bounded() {
     const CONNECTIONS: usize = 250;
     const REQUESTS: usize = 40;
 
-    let (server, url) = explorer(&["--threads", "2", "--max-requests", "64"]);
+    let (server, url) = explorer(&["--threads", "2", "--max-requests", "8"]);
     let board = escape("2 0 / 0 2 / 0 0");
     let one = format!("GET /api/v1/values?spawns=true&board={board} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let last = one.replace("Host: localhost", "Host: localhost\r\nConnection: close");
