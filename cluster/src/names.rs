@@ -1,7 +1,7 @@
 //! Names of jobs. The run of a job has the same name in the store.
 
 use exact2048_coordinator::cluster::JobId;
-use exact2048_game::{Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner, Stone};
+use exact2048_game::{Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
 
 /// Maximum length of a name in bytes. File systems allow longer names, but these are hard to read.
 pub const MAX_BYTES: usize = 63;
@@ -44,12 +44,7 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
     let (game, contents) = (params.game(), params.contents());
-    let board = game.board();
-    let mut name = format!("{}x{}", board.rows(), board.cols());
-    if let Some(stone) = board.stone() {
-        let stones = if stone == Stone::Locked { "locked" } else { "walls" };
-        name += &format!("-{stones}{:x}", board.stones());
-    }
+    let mut name = game.board().to_string();
     if game.objective() != Objective::Score {
         name += &format!("-{}", game.objective().to_string().replace(':', ""));
     }
