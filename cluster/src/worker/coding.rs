@@ -11,14 +11,12 @@ use exact2048_worker::BytesList;
 
 /// Codes a block. Returns `None` if the coded block is not shorter. Cost: some nanoseconds for each byte.
 pub fn coded(block: &BytesList) -> Option<BytesList> {
-    let mut coded = BytesList::default();
+    // The writer joins the frames, because only the last piece of a block may be short.
+    let mut coded = BytesList::writer(block.len());
     for piece in block.clone().into_pieces() {
-        coded.push(Bytes::from(pack(&piece).ok()?));
+        coded.put(&pack(&piece).ok()?);
     }
-    // Pieces of less than the shortest length may only end a block.
-    let mut joined = BytesList::writer(coded.len());
-    coded.into_pieces().for_each(|piece| joined.put(&piece));
-    Some(joined.finish()).filter(|joined| joined.len() < block.len())
+    Some(coded.finish()).filter(|coded| coded.len() < block.len())
 }
 
 /// Decodes a block of `bytes` bytes.
