@@ -153,10 +153,7 @@ pub(super) fn compress<T>(
     store: impl FnOnce(Codec, &[u8]) -> T,
 ) -> io::Result<T> {
     if let Some(planes) = packing.width.and_then(|width| Planes::split(raw, width)) {
-        let pack = |plane: &[u8]| {
-            with_packer(Search::Level(PLANES_LEVEL), |packer| packer.pack(plane).map(<[u8]>::to_vec))
-        };
-        let payload = planes.encode(pack)?;
+        let payload = planes.encode(|plane| packed(plane, Search::Level(PLANES_LEVEL)))?;
         if payload.len() < raw.len() {
             return Ok(store(Codec::Planes, &payload));
         }
@@ -173,7 +170,11 @@ pub(super) fn compress<T>(
 ///
 /// An error of Zstandard, for example if memory is short.
 pub fn pack(raw: &[u8]) -> io::Result<Vec<u8>> {
-    with_packer(Search::Repeats, |packer| packer.pack(raw).map(<[u8]>::to_vec))
+    packed(raw, Search::Repeats)
+}
+
+fn packed(raw: &[u8], search: Search) -> io::Result<Vec<u8>> {
+    with_packer(search, |packer| packer.pack(raw).map(<[u8]>::to_vec))
 }
 
 /// Decodes `encoded`, which must yield exactly `raw_bytes`. Allocates at most that many bytes, and as many for planes.
