@@ -178,13 +178,8 @@ impl Game {
     pub fn board(&self, text: &str) -> Board {
         let exponent = |word: &str| match word.parse::<u32>() {
             Ok(tile) => tile.checked_ilog2().unwrap_or_default() as u8,
-            Err(_) => {
-                if word == "." {
-                    0
-                } else {
-                    STONE
-                }
-            }
+            Err(_) if word == "." => 0,
+            Err(_) => STONE,
         };
         let mut board = Board::default();
         let words = text.split([' ', '/']).filter(|word| !word.is_empty());
