@@ -31,15 +31,17 @@ impl Random {
     }
 }
 
-/// Checks the dead states of a run, and that the verifier accepts the run.
+/// Checks that the verifier accepts a run. Also checks dead states and a sample if the run keeps only some layers.
 fn check_run(solved: &Solved, solution: &Solution, job: &str) {
-    assert_eq!(published::dead_states(&solved.run()), published::dead_of(&solution.layers), "{job}");
     let verified = on_run(&solved.run(), "verify", &["--json"]).exits(0).json();
     assert_eq!(verified["verdict"], "right", "{job}");
     for field in ["states", "afterstates", "fingerprint"] {
         assert_eq!(verified[field], solved.summary[field], "{field} of {job}");
     }
-    on_run(&solved.run(), "verify", &["--sample", "20"]).exits(0);
+    if job.contains("--keep") {
+        assert_eq!(published::dead_states(&solved.run()), published::dead_of(&solution.layers), "{job}");
+        on_run(&solved.run(), "verify", &["--sample", "20"]).exits(0);
+    }
 }
 
 /// Compares all results of a formation with the reference.
@@ -50,13 +52,12 @@ fn check(board: &str, objective: &str, rules: (&str, bool), variants: &[&str], m
 #[test]
 fn random_formations_of_few_cells() {
     let mut random = Random(1);
-    let variants = ["", "--large 3", "--large 5 --keep 2/16", "--precision 64 --large 4"];
+    let variants = ["--large 3", "--large 5 --keep 2/16", "--precision 64 --large 4"];
     for (size, stones) in [([2, 2], 1), ([1, 5], 1), ([2, 3], 2), ([3, 2], 2), ([3, 3], 5), ([4, 4], 12)] {
-        for (stone, objective) in [('x', "score"), ('#', "score"), ('x', "reach:16"), ('#', "lose:16")] {
-            // A board of three cells cannot reach more than a 16.
-            let variants = if objective == "score" { &variants[..] } else { &variants[1..3] };
-            check(&random.board(size, stones, stone), objective, USUAL, variants, ALL);
-        }
+        check(&random.board(size, stones, 'x'), "score", USUAL, &variants, ALL);
+        check(&random.board(size, stones, '#'), "score", USUAL, &variants[1..2], ALL);
+        // A board of three cells cannot reach more than a 16.
+        check(&random.board(size, stones, 'x'), "lose:16", USUAL, &variants[..2], ALL);
     }
 }
 
@@ -64,7 +65,7 @@ fn random_formations_of_few_cells() {
 fn random_formations_of_five_and_six_cells() {
     let mut random = Random(2);
     for (size, stones) in [([2, 4], 3), ([4, 2], 2), ([3, 3], 4), ([3, 3], 3), ([3, 4], 6), ([2, 8], 10)] {
-        for (stone, objective) in [('x', "reach:32"), ('#', "reach:16"), ('x', "lose:32")] {
+        for (stone, objective) in [('x', "reach:32"), ('#', "reach:16")] {
             let variants = ["--large 3", "--large 4 --keep 2/16", "--large 5 --precision 64"];
             check(&random.board(size, stones, stone), objective, USUAL, &variants, 400);
         }
@@ -91,9 +92,9 @@ fn formations_with_symmetries() {
         "4x4:x..x/x..x/x..x/xxxx",
         "1x8:x.x.x...",
     ] {
-        for board in [board.to_owned(), board.replace('x', "#").replacen('#', "x", 1)] {
-            check(&board, "reach:16", USUAL, &["", "--large 3", "--precision 64 --keep 2/16"], 300);
-        }
+        let walls = board.replace('x', "#").replacen('#', "x", 1);
+        check(board, "reach:16", USUAL, &["--large 3", "--precision 64 --keep 2/16"], 300);
+        check(&walls, "reach:16", USUAL, &["--large 3 --keep 2/16"], 300);
     }
 }
 
