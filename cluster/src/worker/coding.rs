@@ -1,7 +1,6 @@
 //! Compression of blocks on their way to another worker.
 //!
-//! A link codes a block if the network is slower than the threads that finish blocks. Otherwise coding would take longer
-//! than sending. A coded block is a sequence of Zstandard frames, one for each piece.
+//! A link codes blocks while earlier ones have to wait for the network. Otherwise coding would take longer than sending. A coded block is a sequence of Zstandard frames, one for each piece.
 
 use std::io;
 

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION};
 use exact2048_game::{Lane, Layer};
@@ -33,6 +33,10 @@ use super::room::Room;
 /// space.
 const WAITING_BYTES: u64 = 64 << 20;
 
+/// Time that a block waits if the network is slower than the threads that finish blocks. On a fast network, blocks wait
+/// only while others are written.
+const SLOW: Duration = Duration::from_millis(20);
+
 /// Number of attempts to reach a peer, and the pause between two attempts.
 const ATTEMPTS: u32 = 10;
 const RETRY: Duration = Duration::from_millis(300);
@@ -60,6 +64,8 @@ pub struct PeerLink {
     parcels: UnboundedSender<Parcel>,
     /// Limit of the bytes that wait to be sent.
     room: Room,
+    /// Whether the last sent block had waited for [`SLOW`].
+    is_slow: Arc<AtomicBool>,
     /// Whether the epoch must end.
     stop: Arc<AtomicBool>,
     runtime: Handle,
@@ -68,13 +74,14 @@ pub struct PeerLink {
 /// The space of a block that waits to be sent.
 struct Waiting {
     bytes: usize,
+    since: Instant,
     _room: OwnedSemaphorePermit,
 }
 
 impl Waiting {
     fn new(bytes: usize, room: OwnedSemaphorePermit) -> Self {
         gauge!(observe::SENDING_BYTES).increment(bytes as f64);
-        Self { bytes, _room: room }
+        Self { bytes, since: Instant::now(), _room: room }
     }
 }
 
@@ -102,17 +109,20 @@ impl PeerLink {
             secret: leader.share.secret.bytes().to_vec(),
         };
         let peer = ClientOptions { server: peer.address.clone(), ..client.clone() };
+        let link = Self::new(parcels, Arc::clone(&leader.stop));
+        let is_slow = Arc::clone(&link.is_slow);
         tokio::spawn(async move {
-            let pushed = ended.run_until_cancelled(push(&peer, hello, queue)).await;
+            let pushed = ended.run_until_cancelled(push(&peer, hello, pieces(queue, is_slow))).await;
             if let Some(Err(error)) = pushed {
                 lost(error);
             }
         });
-        Self::new(parcels, Arc::clone(&leader.stop))
+        link
     }
 
     fn new(parcels: UnboundedSender<Parcel>, stop: Arc<AtomicBool>) -> Self {
-        Self { parcels, room: Room::new(WAITING_BYTES), stop, runtime: Handle::current() }
+        let (room, is_slow) = (Room::new(WAITING_BYTES), Arc::default());
+        Self { parcels, room, is_slow, stop, runtime: Handle::current() }
     }
 
     /// Waits for space for a block. Returns `None` when the epoch or the stream has ended.
@@ -131,8 +141,8 @@ impl PeerLink {
 impl member::Link for PeerLink {
     fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
         let bytes = payload.len();
-        // Blocks wait if the network is slower than the threads, so this thread has time to code.
-        let coded = if self.room.is_crowded() { coded(&payload) } else { None };
+        // If blocks wait, this one is coded before its turn comes.
+        let coded = if self.is_slow.load(Ordering::Relaxed) { coded(&payload) } else { None };
         let payload = coded.unwrap_or(payload);
         // If the stream has ended, the peer does not need the block.
         if let Some(held) = self.runtime.block_on(self.enter(payload.len())) {
@@ -149,11 +159,11 @@ impl member::Link for PeerLink {
 async fn push(
     peer: &ClientOptions,
     hello: PushHello,
-    queue: UnboundedReceiver<Parcel>,
+    blocks: impl Stream<Item = PushRequest> + Send + 'static,
 ) -> Result<(), String> {
     let connected = connect_to(peer).await.map_err(|error| with_causes(&error))?;
     let first = tokio_stream::once(PushRequest { content: Some(Content::Hello(hello)) });
-    let requests = first.chain(pieces(queue));
+    let requests = first.chain(blocks);
     match ExchangeClient::new(connected).push(requests).await {
         Ok(_) => Ok(()),
         Err(status) => Err(text(&status)),
@@ -171,13 +181,15 @@ async fn connect_to(options: &ClientOptions) -> Result<exact2048_net::client::Co
     }
 }
 
-/// Converts parcels to messages. A block becomes several pieces, none of which is too long for a message.
-fn pieces(queue: UnboundedReceiver<Parcel>) -> impl Stream<Item = PushRequest> {
+/// Converts parcels to messages, and notes whether they had to wait. A block becomes several pieces, none of which is too
+/// long for a message.
+fn pieces(queue: UnboundedReceiver<Parcel>, is_slow: Arc<AtomicBool>) -> impl Stream<Item = PushRequest> {
     let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
-    let messages = parcels.map(|parcel| match parcel {
+    let messages = parcels.map(move |parcel| match parcel {
         Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
         Parcel::Block { layer, lane, checksum, bytes, payload, held } => {
             counter!(observe::PUSHED_BYTES).increment(payload.len() as u64);
+            is_slow.store(held.since.elapsed() >= SLOW, Ordering::Relaxed);
             drop(held);
             let coded_bytes = if payload.len() < bytes { payload.len() as u64 } else { 0 };
             let mut pieces = payload.into_pieces();
@@ -227,26 +239,29 @@ mod tests {
         sends.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 
-    /// The network is slower than the threads if blocks fill more than half of the space.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn blocks_are_coded_while_many_wait() {
-        let (parcels, mut queue) = unbounded_channel();
+    async fn blocks_are_coded_after_one_that_waited() {
+        let (parcels, queue) = unbounded_channel();
         let link = Arc::new(PeerLink::new(parcels, Arc::default()));
-        let mut lengths = Vec::new();
-        for waiting in [0, WAITING_BYTES / 2 + 1024] {
-            let _waiting = link.enter(waiting as usize).await.unwrap();
+        let messages = pieces(queue, Arc::clone(&link.is_slow));
+        tokio::pin!(messages);
+        let send = || {
             let of_thread = Arc::clone(&link);
-            let send = move || {
+            tokio::task::spawn_blocking(move || {
                 let payload = BytesList::from(bytes::Bytes::from_static(&[7; 5000]));
                 member::Link::send(&*of_thread, Layer(4), Lane::new(0, 0), 0, payload);
-            };
-            tokio::task::spawn_blocking(send).await.unwrap();
-            let Some(Parcel::Block { bytes, payload, .. }) = queue.recv().await else {
+            })
+        };
+        let mut coded_bytes = Vec::new();
+        for wait in [SLOW, Duration::ZERO] {
+            send().await.unwrap();
+            tokio::time::sleep(wait).await;
+            let Some(PushRequest { content: Some(Content::Block(block)) }) = messages.next().await else {
                 panic!("expected a block")
             };
-            assert_eq!(bytes, 5000);
-            lengths.push(payload.len());
+            assert_eq!(block.bytes, 5000);
+            coded_bytes.push(block.coded_bytes);
         }
-        assert!(lengths[0] == 5000 && lengths[1] < 100, "{lengths:?}");
+        assert!(coded_bytes[0] == 0 && (1..100).contains(&coded_bytes[1]), "{coded_bytes:?}");
     }
 }

@@ -21,11 +21,6 @@ impl Room {
         Self { units: Arc::new(Semaphore::new(most as usize)), most }
     }
 
-    /// Whether blocks have more than half of the space.
-    pub fn is_crowded(&self) -> bool {
-        self.units.available_permits() < self.most as usize / 2
-    }
-
     /// Waits for the space that a block needs. A block that is larger than all space waits until it is the only one.
     /// Blocks get space in the order in which they began to wait.
     pub async fn enter(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
