@@ -135,6 +135,7 @@ async fn calls_of_any_content_do_no_harm() {
                 .map(|(period, width)| v1::KeptLayers { period, width }),
             best_moves: among(2) == 1,
             value_step: ["", "", "1/4", "0"][among(4)].to_owned(),
+            picture: ["", "", "x./..", "x./.", "\u{fc}"][among(5)].to_owned(),
             position: [None, None, Some("2 0 / 0 2"), Some("2 2"), Some("\u{fc}")][among(5)]
                 .map(str::to_owned),
         });

@@ -426,6 +426,41 @@ async fn runs_are_switched_on_the_page() {
     server.stop();
 }
 
+/// A formation is played, edited and studied. No tile slides into a stone, and no lock slides.
+#[tokio::test]
+async fn formations_are_played_on_the_page() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let locked = Solved::new("--board 2x3:..x/...");
+    let walled = Solved::new("--board 2x4:.#../...#");
+    let mut servers = Vec::new();
+    for (solved, stone) in [(&locked, "x"), (&walled, "#")] {
+        let server = Server::start(&solved.run(), &HTTP);
+        browser.goto(&server.page.clone().unwrap()).await;
+        browser.until(SHOWN).await;
+        let mut pages = vec![look(&browser).await];
+        for _ in 0..12 {
+            let before = format!("{BOARD} !== {:?}", text(&pages[pages.len() - 1]["board"]));
+            if pages[pages.len() - 1]["over"] == true {
+                break;
+            }
+            browser.press(&[' ']).await;
+            browser.until(&format!("({before}) && ({SHOWN})")).await;
+            pages.push(look(&browser).await);
+        }
+        assert!(pages.len() > 3 && pages.iter().all(|page| text(&page["board"]).contains(stone)));
+        check(&solved.run(), &pages);
+        browser.click("#to-study").await;
+        browser.until("document.querySelectorAll('#positions .board.small').length > 0").await;
+        assert!(browser.text("positions").await.contains(stone));
+        browser.click("#search-form button").await;
+        browser.until("document.querySelector('#search-note').textContent !== ''").await;
+        assert!(!browser.text("search-note").await.contains("expected"));
+        servers.push(server);
+    }
+    browser.close().await;
+    servers.into_iter().for_each(|server| drop(server.stop()));
+}
+
 #[tokio::test]
 async fn positions_are_studied_and_quizzed() {
     let Some(browser) = Browser::open(1100, 900).await else { return };

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
-use exact2048_cluster::view::{at_work, discount, kept, spawn4, spawner, state_name};
+use exact2048_cluster::view::{at_work, board_text, discount, kept, spawn4, spawner, state_name};
 use exact2048_proto::v1::{DiskUse, Job, JobState, Pass, Worker, WorkerActivity};
 use exact2048_solution::Phase;
 
@@ -217,9 +217,9 @@ fn write_workers<'a>(out: &mut impl Write, workers: impl Iterator<Item = &'a Wor
 pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Result<()> {
     let parameters = job.parameters.clone().unwrap_or_default();
     write_field(out, "job", &job.name)?;
-    let (rows, columns, objective) = (parameters.rows, parameters.columns, &parameters.objective);
+    let (board, objective) = (board_text(&parameters), &parameters.objective);
     let rules = rules_text(&spawn4(&parameters), discount(&parameters), spawner(&parameters));
-    write_field(out, "board", format!("{rows}x{columns}, {objective}, {rules}"))?;
+    write_field(out, "board", format!("{board}, {objective}, {rules}"))?;
     if parameters.until_layer.is_none() {
         write_field(out, "kept layers", kept_text(kept(&parameters), parameters.best_moves))?;
         if !parameters.value_step.is_empty() {

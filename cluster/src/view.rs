@@ -135,7 +135,7 @@ impl From<&Job> for JobView {
             cancelling: job.cancelling,
             checking: job.checking,
             trouble: job.trouble.clone(),
-            board: format!("{}x{}", parameters.rows, parameters.columns),
+            board: board_text(&parameters),
             spawn4: spawn4(&parameters),
             discount: Some(discount(&parameters)).filter(|&d| d != Discount::NONE).map(|d| d.to_string()),
             from: parameters.position.clone(),
@@ -226,6 +226,12 @@ fn activity_name(activity: WorkerActivity) -> &'static str {
         WorkerActivity::TooSmall => "too_small",
         WorkerActivity::Leaving => "leaving",
     }
+}
+
+/// Returns the rows, columns and stones of a job's board.
+#[must_use]
+pub fn board_text(parameters: &RunParameters) -> String {
+    parameters.size().map_or_else(|_| String::new(), |size| size.to_string())
 }
 
 /// The chance that a spawned tile is a 4, as a fraction.

@@ -1,7 +1,7 @@
 // The page: choice of the run and the view, the address, and keys.
 
 import { ask, onceBack } from "./api.js";
-import { toText } from "./board.js";
+import { parseSize, toText } from "./board.js";
 import { byId, element, isWriting, say, tell } from "./dom.js";
 import { axisText, count, valueText } from "./numbers.js";
 import * as play from "./play.js";
@@ -89,7 +89,7 @@ function openInPlay(board) {
 }
 
 function showFacts() {
-  const facts = [`${run.rows}×${run.columns}`, run.goal, `${count(run.states)} states`];
+  const facts = [run.board.replace("x", "×"), run.goal, `${count(run.states)} states`];
   if (run.start !== null) facts.push(`value ${valueText(run.start.expected, run.isChance)} at the start`);
   if (run.discount !== 1) facts.push(`each move multiplies the value of a win by ${axisText(run.discount, false)}`);
   if (run.from !== null) facts.push(`from ${run.from}`);
@@ -112,7 +112,7 @@ async function readRuns() {
   const answer = await ask("runs");
   const before = run;
   runs = answer.runs.map((/** @type {any} */ of) => ({
-    discount: 1, ...of, size: { rows: of.rows, columns: of.columns }, isChance: of.unit === "probability",
+    discount: 1, ...of, size: parseSize(of.board), isChance: of.unit === "probability",
   }));
   byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
   byId("run-choice").hidden = runs.length < 2;

@@ -1,12 +1,39 @@
-// Boards and the rules of the game. A board is an array of exponents, row by row. Exponent 0 is an empty cell.
+// Boards and the rules of the game. A board is an array of exponents, row by row. Exponent 0 is an empty cell, and STONE
+// is a cell that holds no tile.
 
-/** @typedef {{rows: number, columns: number}} Size */
+/** Rows, columns and stones. `name` is the size as text. `stones` has one symbol a cell: "." for a playable cell, "x" for
+ * a lock, "#" for a wall. @typedef {{name: string, rows: number, columns: number, stones: string}} Size */
 /** @typedef {"left" | "right" | "up" | "down"} Move */
 
 /** @type {Move[]} */
 export const MOVES = ["left", "right", "up", "down"];
 
 const LARGEST = 15;
+
+/** Number in the cell of a stone. */
+const STONE = LARGEST + 1;
+
+/** Reads a size such as "3x3" or "4x4:..../..../.xxx/.xxx". @param {string} name @returns {Size} */
+export function parseSize(name) {
+  const [sides, picture] = name.split(":");
+  const [rows, columns] = sides.split("x").map(Number);
+  return { name, rows, columns, stones: picture?.replaceAll("/", "") ?? ".".repeat(rows * columns) };
+}
+
+/** A board without tiles. @param {Size} size */
+export function emptyBoard({ stones }) {
+  return [...stones].map((symbol) => (symbol === "." ? 0 : STONE));
+}
+
+/** Whether a cell holds a stone. @param {number} exponent */
+export function isStone(exponent) {
+  return exponent === STONE;
+}
+
+/** The text of a cell: its stone or its tile, 0 for an empty cell. @param {number} exponent @param {number} cell @param {Size} size */
+export function cellText(exponent, cell, { stones }) {
+  return isStone(exponent) ? stones[cell] : String(tileOf(exponent));
+}
 
 /** The tile of each exponent; 0 for an empty cell. */
 export const TILES = Array.from({ length: LARGEST + 1 }, (_, exponent) => tileOf(exponent));
@@ -21,7 +48,7 @@ function lines(move, { rows, columns }) {
 }
 
 /**
- * Makes a move. Returns the board after the move and its score; `null` if the board does not change.
+ * Makes a move. Returns the board after the move and its score; `null` if the board does not change or a lock would slide.
  * @param {number[]} board @param {Move} move @param {Size} size
  */
 export function makeMove(board, move, size) {
@@ -30,9 +57,16 @@ export function makeMove(board, move, size) {
   for (const line of lines(move, size)) {
     let resting = 0;
     let taken = 0;
-    for (const cell of line) {
+    for (const [at, cell] of line.entries()) {
       const exponent = board[cell];
       if (exponent === 0) continue;
+      if (isStone(exponent)) {
+        // Fewer tiles than cells are before the lock if a cell there is empty or tiles merge.
+        if (size.stones[cell] === "x" && taken < at) return null;
+        after[cell] = STONE;
+        [resting, taken] = [0, at + 1];
+        continue;
+      }
       if (exponent === resting && exponent < LARGEST) {
         after[line[taken - 1]] = exponent + 1;
         score += 2 ** (exponent + 1);
@@ -84,22 +118,28 @@ export function exponentOf(tile) {
 
 /** The sum of the tiles. @param {number[]} board */
 export function layerOf(board) {
-  return board.reduce((sum, exponent) => sum + tileOf(exponent), 0);
+  return board.reduce((sum, exponent) => (isStone(exponent) ? sum : sum + tileOf(exponent)), 0);
 }
 
 /** A board in the text form of the API. @param {number[]} board @param {Size} size */
-export function toText(board, { rows, columns }) {
-  const row = (/** @type {number} */ r) => board.slice(r * columns, (r + 1) * columns).map(tileOf).join(" ");
+export function toText(board, size) {
+  const { rows, columns } = size;
+  const cells = board.map((exponent, cell) => cellText(exponent, cell, size));
+  const row = (/** @type {number} */ r) => cells.slice(r * columns, (r + 1) * columns).join(" ");
   return Array.from({ length: rows }, (_, r) => row(r)).join(" / ");
 }
 
 /** Parses a board. Throws a description of the mistake. @param {string} text @param {Size} size */
-export function parseBoard(text, { rows, columns }) {
+export function parseBoard(text, { rows, columns, stones }) {
   const found = text.trim().split(/[/\n]/).map((row) => row.split(/[\s,]+/).filter((cell) => cell !== ""));
   if (found.length !== rows || found.some((row) => row.length !== columns)) {
     throw new Error(`This is not a ${rows}×${columns} board: expected ${rows} rows of ${columns} tiles, separated by /.`);
   }
-  return found.flat().map((cell) => {
+  return found.flat().map((cell, at) => {
+    if (stones[at] !== ".") {
+      if (cell.toLowerCase() === stones[at]) return STONE;
+      throw new Error(`“${cell.slice(0, 20)}” is in the cell of a stone: expected ${stones[at]}.`);
+    }
     if (cell === "." || cell === "0") return 0;
     const exponent = /^[0-9]{1,5}$/.test(cell) ? exponentOf(Number(cell)) : null;
     if (exponent === null) throw new Error(`“${cell.slice(0, 20)}” is not a tile: expected 0, 2, 4, 8 and so on.`);

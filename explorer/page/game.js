@@ -1,6 +1,6 @@
 // A game with its history: moves, spawns, undo and redo.
 
-import { drawSpawn, makeMove, withTile } from "./board.js";
+import { drawSpawn, emptyBoard, makeMove, withTile } from "./board.js";
 
 /** @typedef {import("./board.js").Move} Move */
 /** @typedef {import("./board.js").Size} Size */
@@ -30,7 +30,7 @@ export class Game {
 
   /** A new game with two tiles. @param {Size} size @param {number} spawn4 */
   static start(size, spawn4) {
-    let board = Array.from({ length: size.rows * size.columns }, () => 0);
+    let board = emptyBoard(size);
     const spawns = [0, 1].map(() => {
       const spawn = drawSpawn(board, spawn4);
       board = withTile(board, spawn.cell, spawn.exponent);

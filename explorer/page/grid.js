@@ -1,6 +1,6 @@
 // Boards on the page: display, editing, placement of tiles, swipes.
 
-import { tileOf } from "./board.js";
+import { cellText, isStone } from "./board.js";
 import { element } from "./dom.js";
 
 /** @typedef {import("./board.js").Size} Size */
@@ -9,10 +9,22 @@ import { element } from "./dom.js";
 const SWIPE = 24;
 
 /** A board in words. @param {number[]} board @param {Size} size */
-export function inWords(board, { rows, columns }) {
-  const row = (/** @type {number} */ r) =>
-    board.slice(r * columns, (r + 1) * columns).map((exponent) => (exponent === 0 ? "empty" : tileOf(exponent))).join(", ");
+export function inWords(board, size) {
+  const { rows, columns } = size;
+  const cells = board.map((exponent, cell) => cellInWords(exponent, cell, size));
+  const row = (/** @type {number} */ r) => cells.slice(r * columns, (r + 1) * columns).join(", ");
   return Array.from({ length: rows }, (_, r) => `Row ${r + 1}: ${row(r)}.`).join(" ");
+}
+
+/** A cell in words. @param {number} exponent @param {number} cell @param {Size} size */
+function cellInWords(exponent, cell, size) {
+  if (isStone(exponent)) return size.stones[cell] === "x" ? "locked" : "wall";
+  return exponent === 0 ? "empty" : cellText(exponent, cell, size);
+}
+
+/** The visible text of a cell. @param {number} exponent @param {number} cell @param {Size} size */
+function shown(exponent, cell, size) {
+  return exponent === 0 ? "" : cellText(exponent, cell, size);
 }
 
 /**
@@ -27,7 +39,7 @@ export function showBoard(place, board, size, { spawned = [], notes = [] } = {})
   place.replaceChildren(...board.map((exponent, cell) => {
     const isNew = spawned.includes(cell) ? " new" : "";
     const note = (notes[cell] ?? []).map((line) => element("small", {}, line));
-    return element("span", { class: `tile t${exponent}${isNew}` }, exponent === 0 ? "" : String(tileOf(exponent)), ...note);
+    return element("span", { class: `tile t${exponent}${isNew}` }, shown(exponent, cell, size), ...note);
   }));
 }
 
@@ -47,10 +59,10 @@ export function showCells(place, board, size, isOpen, press) {
   const focused = [...place.children].indexOf(/** @type {Element} */ (document.activeElement));
   place.replaceChildren(...board.map((exponent, cell) => {
     const where = `row ${Math.floor(cell / columns) + 1}, column ${(cell % columns) + 1}`;
-    const what = exponent === 0 ? "empty" : tileOf(exponent);
+    const what = cellInWords(exponent, cell, size);
     const button = element("button", {
       class: `tile t${exponent}`, type: "button", "aria-label": `${where}: ${what}`,
-    }, exponent === 0 ? "" : String(tileOf(exponent)));
+    }, shown(exponent, cell, size));
     button.toggleAttribute("disabled", !isOpen(cell));
     button.addEventListener("click", (event) => press(cell, event));
     button.addEventListener("contextmenu", (event) => {

@@ -165,7 +165,7 @@ function redo() {
 }
 
 function isWon() {
-  return run.target !== null && game.board.some((exponent) => boards.tileOf(exponent) >= run.target);
+  return run.target !== null && game.board.some((exponent) => !boards.isStone(exponent) && boards.tileOf(exponent) >= run.target);
 }
 
 /** Makes a move, and spawns a tile. @param {Move} move */
@@ -257,7 +257,7 @@ function edit() {
 
 function showEditing() {
   const { board } = /** @type {{board: number[]}} */ (open);
-  showCells(byId("board"), board, run.size, () => true, (cell, event) => {
+  showCells(byId("board"), board, run.size, (cell) => !boards.isStone(board[cell]), (cell, event) => {
     const largest = 15;
     const is = /** @type {any} */ (event);
     if (/^[0-9]$/.test(is.key)) board[cell] = typeTile(cell, is.key);

@@ -1,6 +1,6 @@
 // A game's record: a line of JSON in the program's format. The page loads this file when a user exports or imports a game.
 
-import { MOVES, exponentOf, toText, withTile } from "./board.js";
+import { MOVES, emptyBoard, exponentOf, isStone, toText, withTile } from "./board.js";
 import { Game } from "./game.js";
 
 /** @typedef {import("./board.js").Move} Move */
@@ -21,7 +21,7 @@ export function record(game) {
   return JSON.stringify({
     game: 0,
     seed: 0,
-    board: `${game.size.rows}x${game.size.columns}`,
+    board: game.size.name,
     player: "explorer",
     score: game.now.score - past[from].score,
     cut_short: null,
@@ -43,13 +43,12 @@ export function read(text, size) {
     throw new Error("This is not a game: expected a line of JSON, as “exact2048 play --record FILE” writes it.");
   }
   const { board: given, start, moves, spawns } = record ?? {};
-  const own = `${size.rows}x${size.columns}`;
-  if (given !== own) throw new Error(`The game is on a board of ${String(given).slice(0, 20)}, but this run has ${own}.`);
+  if (given !== size.name) throw new Error(`The game is on a board of ${String(given).slice(0, 40)}, but this run has ${size.name}.`);
   const isList = Array.isArray(start) && Array.isArray(spawns) && typeof moves === "string";
   if (!isList || spawns.length !== moves.length || moves.length > MOST_MOVES) {
     throw new Error("This is not a game: expected “start”, and as many “spawns” as “moves”.");
   }
-  let first = Array.from({ length: size.rows * size.columns }, () => 0);
+  let first = emptyBoard(size);
   const placed = start.map((tile) => readTile(tile, first));
   for (const { cell, exponent } of placed) first = withTile(first, cell, exponent);
   const game = new Game(size, first, placed);
@@ -68,7 +67,7 @@ export function read(text, size) {
 
 /** The tiles of an edited board. @param {number[]} board */
 function tilesOf(board) {
-  return board.flatMap((exponent, cell) => (exponent === 0 ? [] : [[cell, 2 ** exponent]]));
+  return board.flatMap((exponent, cell) => (exponent === 0 || isStone(exponent) ? [] : [[cell, 2 ** exponent]]));
 }
 
 /** @param {any} tile @param {number[]} board */

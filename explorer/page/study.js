@@ -66,9 +66,7 @@ export function openRun(opened) {
   for (const [id, layer] of [["from-layer", run.first_layer], ["to-layer", run.last_layer]]) byId(id).value = String(layer);
   const middle = Math.floor((run.first_layer + run.last_layer) / 4) * 2;
   byId("search-layer").value = String(Math.min(middle, 96));
-  const open = Array.from({ length: run.size.rows }, () => Array(run.size.columns).fill("*"));
-  open[0][0] = "16";
-  byId("pattern").value = open.map((row) => row.join(" ")).join(" / ");
+  byId("pattern").value = firstPattern(run.size);
   // In a run with best moves, the losses of moves are unknown.
   const kinds = byId("kind");
   for (const option of kinds.options) option.disabled = run.best_moves && option.value !== "any";
@@ -79,6 +77,14 @@ export function openRun(opened) {
   findPositions();
   fill("value-note", showLayers);
   fill("perfect-note", (signal) => showPerfectPlay(run, signal));
+}
+
+/** A pattern with a 16 in the first playable cell. @param {import("./board.js").Size} size */
+function firstPattern({ columns, stones }) {
+  const cells = [...stones].map((symbol) => (symbol === "." ? "*" : symbol));
+  cells[stones.indexOf(".")] = "16";
+  const rows = Array.from({ length: cells.length / columns }, (_, r) => cells.slice(r * columns, (r + 1) * columns));
+  return rows.map((row) => row.join(" ")).join(" / ");
 }
 
 /**

@@ -1,5 +1,6 @@
 //! Patterns of boards. Some cells are given, others are open.
 
+use exact2048_game::Stone;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::symmetry::Symmetries;
 
@@ -25,7 +26,7 @@ impl BoardPattern {
     /// Parses a pattern.
     ///
     /// As in boards, rows are separated by `/` and cells by blanks or commas. A cell is a tile, `0` or `.` for empty, `+` for
-    /// any tile, or `*` for anything.
+    /// any tile, or `*` for anything. The cell of a stone is its symbol or `*`.
     ///
     /// # Errors
     ///
@@ -50,7 +51,11 @@ impl BoardPattern {
                 size.cols()
             ));
         }
-        rows.into_iter().flatten().map(cell).collect::<Result<_, _>>().map(Self)
+        let cells = rows.into_iter().flatten().enumerate().map(|(place, text)| match size.stone() {
+            Some(stone) if size.is_stone(place) => of_stone(text, stone),
+            _ => cell(text),
+        });
+        cells.collect::<Result<_, _>>().map(Self)
     }
 
     /// The first matching image of a board.
@@ -63,6 +68,13 @@ impl BoardPattern {
             })
         })
     }
+}
+
+fn of_stone(text: &str, stone: Stone) -> Result<Cell, String> {
+    if text == "*" || Stone::of_text(text) == Some(stone) {
+        return Ok(Cell::Open);
+    }
+    Err(format!("{text:?} in the cell of a stone: expected {} or *", stone.symbol()))
 }
 
 fn cell(text: &str) -> Result<Cell, String> {
@@ -96,6 +108,19 @@ mod tests {
         assert_eq!(matches("64,*,*/. + *", "2 0 64 / 0 0 0"), None);
         assert!(matches("* 64 * / * * *", "2 0 64 / 0 0 0").is_none());
         assert!(matches("* + * / * * *", "2 4 64 / 0 0 0").is_some());
+    }
+
+    #[test]
+    fn patterns_show_stones_or_leave_them_open() {
+        let size: BoardSize = "2x2:.x/..".parse().unwrap();
+        let board = Board::parse("4 x / 2 0", size).unwrap();
+        for (pattern, matches) in [("4 x / * *", true), ("4 * / 2 0", true), ("+ X / 4 *", false)] {
+            let pattern = BoardPattern::parse(pattern, size).unwrap();
+            assert_eq!(pattern.image_that_matches(board, &Symmetries::new(size)).is_some(), matches);
+        }
+        for pattern in ["4 2 / * *", "4 # / * *", "x * / * *"] {
+            assert!(BoardPattern::parse(pattern, size).is_err(), "{pattern}");
+        }
     }
 
     #[test]

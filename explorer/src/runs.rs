@@ -15,6 +15,8 @@ use crate::url_query::UrlQuery;
 pub struct RunView {
     name: String,
     run_id: String,
+    /// Size with the picture of the stones, for example `3x3` or `4x4:..../..../.xxx/.xxx`.
+    board: String,
     rows: usize,
     columns: usize,
     objective: String,
@@ -64,6 +66,7 @@ impl RunView {
         Self {
             name: name.to_owned(),
             run_id: run.run_id.clone(),
+            board: params.game().board().to_string(),
             rows: params.game().board().rows(),
             columns: params.game().board().cols(),
             objective: params.game().objective().to_string(),

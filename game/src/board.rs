@@ -74,7 +74,7 @@ pub enum BoardError {
     },
     /// A part of the program does not support stones.
     #[error(
-        "{what}: expected a board without stones, found {size}; solve, query --run, info, layers, verify and stats support \
+        "{what}: expected a board without stones, found {size}; solve, query, serve, verify, info, layers and stats support \
          stones (docs/endgames.md)"
     )]
     StonesUnsupported {
@@ -82,6 +82,14 @@ pub enum BoardError {
         what: String,
         /// Size of the board.
         size: BoardSize,
+    },
+    /// A position of the real game does not fit the formation.
+    #[error("board {board}: {reason}")]
+    NotOfFormation {
+        /// The position.
+        board: String,
+        /// The expected position, the one found, and the remedy.
+        reason: String,
     },
     /// A board with stones has a tile that is too large.
     #[error(
@@ -164,6 +172,25 @@ impl BoardSize {
         kind.map_or_else(|| Self::new(rows, cols), |kind| Self::with_stones(rows, cols, stones, kind))
     }
 
+    /// Rows, columns and stones that the text of a board shows.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new) and [`with_picture`](Self::with_picture).
+    pub fn of_text(board: &str) -> Result<Self, BoardError> {
+        let lines = board.trim().split(if board.contains('/') { '/' } else { '\n' });
+        let is_between = |c: char| c == ',' || c.is_whitespace();
+        let rows: Vec<Vec<&str>> =
+            lines.map(|row| row.split(is_between).filter(|cell| !cell.is_empty()).collect()).collect();
+        let plain = Self::new(rows.len() as u64, rows[0].len() as u64)?;
+        let cells = rows.iter().map(|row| row.iter().map(|cell| Stone::of_text(cell)));
+        if !cells.clone().flatten().any(|stone| stone.is_some()) {
+            return Ok(plain);
+        }
+        let symbols = cells.map(|row| row.map(stones::symbol_of).collect::<String>());
+        plain.with_picture(&symbols.collect::<Vec<_>>().join("/"))
+    }
+
     /// Number of rows.
     pub fn rows(self) -> usize {
         self.rows as usize
@@ -211,6 +238,17 @@ impl BoardSize {
             .fold(0, |bits, place| bits | 1 << (4 * place))
     }
 
+    /// The size without its stones.
+    #[must_use]
+    pub fn without_stones(self) -> Self {
+        Self { stones: 0, stone: None, ..self }
+    }
+
+    /// Picture of the stones for [`with_picture`](Self::with_picture); `None` without stones.
+    pub fn picture(self) -> Option<String> {
+        self.stone.map(|stone| stones::picture(self.cols(), self.places(), (self.stones, stone)))
+    }
+
     /// Requires a board without stones, for a part of the program that does not support stones.
     ///
     /// # Errors
@@ -240,9 +278,7 @@ impl BoardSize {
 impl fmt::Display for BoardSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}", self.rows, self.cols)?;
-        let Some(stone) = self.stone else { return Ok(()) };
-        f.write_str(":")?;
-        stones::write_picture(f, self.cols(), self.places(), (self.stones, stone))
+        self.picture().map_or(Ok(()), |picture| write!(f, ":{picture}"))
     }
 }
 
@@ -389,8 +425,7 @@ fn parse_cell(cell: &str, place: usize, size: BoardSize) -> Result<u8, BoardErro
     if size.stone().is_none() {
         return parse_tile(cell);
     }
-    let found = Some(cell).filter(|cell| cell.chars().count() == 1).and_then(|cell| cell.chars().next());
-    let found = found.and_then(Stone::of_symbol).map(Stone::symbol);
+    let found = Stone::of_text(cell).map(Stone::symbol);
     if wanted != found {
         let expected = wanted.map_or_else(|| "a tile or 0".to_owned(), |symbol| symbol.to_string());
         return Err(BoardError::Stone { place: place + 1, cell: cell.to_owned(), expected, size });
@@ -440,6 +475,18 @@ mod tests {
         assert_eq!(board.tile_sum(6), 1038);
         assert_eq!(Board::parse("\n2 0 4\n. 1024 8\n", size), Ok(board));
         assert_eq!(Board::parse("2 0 4 /\n. 1024 8", size), Ok(board));
+    }
+
+    #[test]
+    fn sizes_are_read_from_boards() {
+        for (text, size) in
+            [("2 0 4\n. 8,8", "2x3"), ("2 X / . x / 4 0", "3x2:.x/.x/.."), ("#,# / 0,0", "2x2:##/..")]
+        {
+            assert_eq!(BoardSize::of_text(text), size.parse(), "{text}");
+        }
+        for text in ["", "2", "2 x / x", "x x / x 2", "x # / 0 2"] {
+            assert!(BoardSize::of_text(text).is_err(), "{text}");
+        }
     }
 
     #[test]

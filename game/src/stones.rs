@@ -3,8 +3,6 @@
 //! A *lock* stands for a large tile that the player keeps in its cell. Any move that would slide a lock is illegal. A
 //! *wall* is an obstacle: tiles slide up to it, and it forbids no move.
 
-use std::fmt::{self, Write};
-
 use crate::board::BoardError;
 
 /// Kind of the stones of a board.
@@ -35,6 +33,13 @@ impl Stone {
     #[must_use]
     pub fn of_symbol(symbol: char) -> Option<Self> {
         Self::ALL.into_iter().find(|stone| stone.symbol() == symbol.to_ascii_lowercase())
+    }
+
+    /// Returns the stone that a cell of a board's text shows; `None` for other cells.
+    #[must_use]
+    pub fn of_text(cell: &str) -> Option<Self> {
+        let mut symbols = cell.chars();
+        symbols.next().filter(|_| symbols.next().is_none()).and_then(Self::of_symbol)
     }
 }
 
@@ -72,20 +77,16 @@ pub(crate) fn parse_picture(
     Ok((stones, kind))
 }
 
-/// Writes a picture for [`parse_picture`].
-pub(crate) fn write_picture(
-    f: &mut fmt::Formatter<'_>,
-    cols: usize,
-    places: usize,
-    (stones, stone): (u16, Stone),
-) -> fmt::Result {
-    for place in 0..places {
-        if place > 0 && place % cols == 0 {
-            f.write_char('/')?;
-        }
-        f.write_char(if stones >> place & 1 == 1 { stone.symbol() } else { PLAYABLE })?;
-    }
-    Ok(())
+/// Symbol of a cell in pictures.
+pub(crate) fn symbol_of(stone: Option<Stone>) -> char {
+    stone.map_or(PLAYABLE, Stone::symbol)
+}
+
+/// Formats a picture for [`parse_picture`].
+pub(crate) fn picture(cols: usize, places: usize, (stones, stone): (u16, Stone)) -> String {
+    let symbol = |place: usize| symbol_of(Some(stone).filter(|_| stones >> place & 1 == 1));
+    let row = |first: usize| (first..first + cols).map(symbol).collect::<String>();
+    (0..places).step_by(cols).map(row).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]
@@ -99,6 +100,7 @@ mod tests {
         for (text, cells) in [("4x4:..../..../.xxx/.xxx", 10), ("2x3:#../..#", 4), ("3x3", 9)] {
             let size: BoardSize = text.parse().unwrap();
             assert_eq!((size.to_string().as_str(), size.cells()), (text, cells));
+            assert_eq!(size.picture().as_deref(), text.split_once(':').map(|(_, picture)| picture));
         }
         let plain: BoardSize = "2x2:../..".parse().unwrap();
         assert_eq!((plain, plain.stone()), (BoardSize::new(2, 2).unwrap(), None));

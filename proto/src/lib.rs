@@ -4,8 +4,9 @@
 //! Package names contain a version ([`v1`]). Later releases only add fields to a version. So requests and answers of
 //! deployed clients retain their meaning.
 
+use exact2048_game::board::BoardError;
 use exact2048_game::huge::NO_HUGE;
-use exact2048_game::{Discount, Params, Spawner};
+use exact2048_game::{BoardSize, Discount, Params, Spawner};
 
 /// Version 1 of all services.
 #[allow(
@@ -20,6 +21,18 @@ pub mod v1 {
 
 /// Descriptors of all files. The reflection service uses them, and servers look up method names in them.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+impl v1::RunParameters {
+    /// Rows, columns and stones of the board.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BoardSize::new`] and [`BoardSize::with_picture`].
+    pub fn size(&self) -> Result<BoardSize, BoardError> {
+        let plain = BoardSize::new(self.rows.into(), self.columns.into())?;
+        if self.picture.is_empty() { Ok(plain) } else { plain.with_picture(&self.picture) }
+    }
+}
 
 impl From<&Params> for v1::RunParameters {
     fn from(params: &Params) -> Self {
@@ -55,6 +68,7 @@ impl From<&Params> for v1::RunParameters {
             best_moves: params.contents().stores_best_moves(),
             value_step: params.contents().value_step().map(String::from).unwrap_or_default(),
             sectors: params.split().sectors().into(),
+            picture: params.game().board().picture().unwrap_or_default(),
             position: params.game().from().map(|board| board.to_text(params.game().board())),
         }
     }

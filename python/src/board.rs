@@ -24,7 +24,8 @@ pub(crate) struct Board {
 impl Board {
     /// Creates a board from a text, an array of exponents (uint8, 0 for an empty cell), or a packed number with a size.
     ///
-    /// In a text, "/" or line ends separate rows, and spaces or commas separate cells. "0" or "." is an empty cell.
+    /// In a text, "/" or line ends separate rows, and spaces or commas separate cells. "0" or "." is an empty cell, "x" a
+    /// lock, and "#" a wall. In arrays and numbers, cells of stones are 0, and the size names the stones.
     #[new]
     #[pyo3(signature = (board, size=None))]
     fn new(board: &Bound<'_, PyAny>, size: Option<&str>) -> PyResult<Self> {
@@ -32,7 +33,6 @@ impl Board {
             Some(size) => size.parse().map_err(|error| of_board(&error))?,
             None => size_of(board)?,
         };
-        size.require_no_stones("Board").map_err(|error| of_board(&error))?;
         Ok(Self { packed: read(board, size)?.one()?.boards()[0], size })
     }
 
@@ -110,8 +110,10 @@ impl Board {
     fn _repr_html_(&self) -> String {
         let (rows, cols) = self.shape();
         let cell = |r: usize, c: usize| {
-            let exponent = self.packed.get(r * cols + c);
-            let text = if exponent == 0 { String::new() } else { tile(exponent).to_string() };
+            let place = r * cols + c;
+            let exponent = self.packed.get(place);
+            let is_empty = exponent == 0 && !self.size.is_stone(place);
+            let text = if is_empty { String::new() } else { self.packed.cell_text(place, self.size) };
             // Colours range from pale to deep, so large tiles stand out on light and dark pages.
             let (light, colour) =
                 (92.0 - 4.5 * f64::from(exponent), if exponent > 7 { "#fff" } else { "#222" });
@@ -133,9 +135,7 @@ impl Board {
 /// The size of a board given as a text or an array.
 fn size_of(board: &Bound<'_, PyAny>) -> PyResult<BoardSize> {
     let (rows, cols) = if let Ok(text) = board.extract::<String>() {
-        let rows: Vec<&str> = text.trim().split(if text.contains('/') { '/' } else { '\n' }).collect();
-        let cells = rows[0].split(|c: char| c == ',' || c.is_whitespace()).filter(|cell| !cell.is_empty());
-        (rows.len(), cells.count())
+        return BoardSize::of_text(&text).map_err(|error| of_board(&error));
     } else if let Ok(board) = board.cast::<Board>() {
         return Ok(board.get().size);
     } else if let Ok(shape) = board.getattr("shape").and_then(|shape| shape.extract::<Vec<usize>>())
@@ -238,7 +238,8 @@ pub(crate) fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Questi
                     &contiguous
                 }
             };
-            let boards = cells.chunks_exact(size.places()).map(of_exponents).collect::<PyResult<Vec<_>>>()?;
+            let boards = cells.chunks_exact(size.places()).map(|cells| of_exponents(cells, size));
+            let boards = boards.collect::<PyResult<Vec<_>>>()?;
             return Ok(if is_one { Question::One(boards[0]) } else { Question::Many(boards) });
         }
     }
@@ -264,7 +265,7 @@ pub(crate) fn is_masked(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_derived && given.hasattr("mask")?)
 }
 
-fn of_exponents(exponents: &[u8]) -> PyResult<Packed> {
+fn of_exponents(exponents: &[u8], size: BoardSize) -> PyResult<Packed> {
     let mut packed = 0;
     let mut all = 0;
     for (cell, &exponent) in exponents.iter().enumerate() {
@@ -278,7 +279,7 @@ fn of_exponents(exponents: &[u8]) -> PyResult<Packed> {
              tiles"
         )));
     }
-    Ok(Packed(packed))
+    packed_board(packed, size)
 }
 
 fn packed_board(packed: u64, size: BoardSize) -> PyResult<Packed> {
@@ -286,7 +287,8 @@ fn packed_board(packed: u64, size: BoardSize) -> PyResult<Packed> {
         return Ok(Packed(packed));
     }
     Err(BoardError::new_err(format!(
-        "expected a packed board of {size}, four bits for each cell, found {packed:#x}, which has bits above its {} cells",
+        "expected a packed board of {size}, four bits for each cell, found {packed:#x}, which has bits above its {} cells, or \
+         in the cell of a stone",
         size.places()
     )))
 }

@@ -85,7 +85,7 @@ impl Client {
             }
             let missing = || ServerError::new_err("expected the parameters of the server's run, found none");
             let parameters = run.parameters.clone().ok_or_else(missing)?;
-            let size = BoardSize::new(parameters.rows.into(), parameters.columns.into());
+            let size = parameters.size();
             let size = size.map_err(|error| of_board(&error))?;
             Ok(Self { options, link: Mutex::new(Arc::new(link)), size, parameters, run })
         })

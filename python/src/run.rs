@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use crate::answers::{self, MoveAnswer, Source};
 use crate::board::{Board, read};
-use crate::errors::{UnreachableError, of_board, of_query, of_run, of_storage};
+use crate::errors::{UnreachableError, of_query, of_run, of_storage};
 use crate::memory::within;
 use crate::{process, rules};
 
@@ -70,7 +70,6 @@ impl Run {
             let place = if path.is_dir() { std::path::absolute(&path)? } else { path.clone() };
             let opened = Opened { place, cache_bytes, memory_bytes };
             let run = OpenRun::open(location).map_err(|error| of_run(&error))?;
-            run.params().game().board().require_no_stones("Run").map_err(|error| of_board(&error))?;
             let kernels =
                 KernelsOfRun::new(move |run| exact2048_run::kernels(run, within(memory_bytes, cores())));
             let options = OracleOptions {

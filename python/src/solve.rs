@@ -22,7 +22,7 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
 
-use crate::errors::{UsageError, of_board, of_params, of_run, of_solve, of_storage};
+use crate::errors::{UsageError, of_params, of_run, of_solve, of_storage};
 use crate::memory::tuning;
 use crate::run::Run;
 
@@ -119,7 +119,6 @@ pub fn solve(
     let keep = keep.map(parsed::<KeptLayers>).transpose()?;
     let value_step: Option<ValueStep> = value_step.map(|step| parsed(&step.to_string())).transpose()?;
     let size: BoardSize = parsed(board)?;
-    size.require_no_stones("solve").map_err(|error| of_board(&error))?;
     let from = position.map(|text| exact2048_game::position(text, size)).transpose();
     let params = Params::builder(size, parsed(objective)?)
         .from(from.map_err(|error| of_params(&error))?)

@@ -161,6 +161,24 @@ def test_runs_are_copied_and_sent_to_other_processes(run: exact2048.Run) -> None
     assert os.path.isabs(place) and os.path.samefile(place, run.path)
 
 
+def test_formations_are_asked(program: str, tmp_path: pathlib.Path) -> None:
+    solved = exact2048.solve("2x3:..x/...", tmp_path / "run", objective="reach:16")
+    board = Board("2 4 x / 0 2 0")
+    assert (board.size, str(board), board.layer) == ("2x3:..x/...", "2 4 x / 0 2 0", 8)
+    assert board.packed == 1 | 2 << 4 | 1 << 16 and "x" in board._repr_html_()
+    assert Board(board.packed, size=board.size) == board == Board(board.exponents, size=board.size)
+    assert board.legal_moves == ["left", "right"]
+    answer = json.loads(subprocess.check_output([program, "query", "--run", solved.path, "--json", str(board)]))
+    assert solved.value(board) == answer["value"] == solved.value("2 4 X / . 2 .")
+    with serving(program, solved) as (url, _):
+        client = exact2048.Client(url)
+        assert (client.board, client.value(board)) == (solved.board, answer["value"])
+        assert client.rules == solved.rules
+    for wrong in ["2 4 0 / 0 2 0", "2 4 # / 0 2 0", 1 << 8, np.full((2, 3), 1, np.uint8)]:
+        with pytest.raises(BoardError, match="stone|cell 3"):
+            solved.value(wrong)
+
+
 def test_unreachable_boards_have_no_value(run: exact2048.Run) -> None:
     boards = np.array([0x11, 0x999999, 0], dtype=np.uint64)
     assert np.isnan(run.values(boards)).tolist() == [False, True, True]

@@ -38,7 +38,7 @@ async fn main() -> Result<()> {
     let mut client = QueryClient::new(connect(&options).await?).max_decoding_message_size(64 << 20);
     let run = client.get_run(GetRunRequest {}).await?.into_inner();
     let parameters = run.parameters.context("the server's answer lacks the run's parameters")?;
-    let size = BoardSize::new(parameters.rows.into(), parameters.columns.into())?;
+    let size = parameters.size()?;
     let boards = Arc::new(played(size, boards));
     println!("{} boards of {size}, {streams} streams of {BOARDS_A_MESSAGE} boards a message", boards.len());
     for round in ["cold", "warm", "warm", "warm"] {

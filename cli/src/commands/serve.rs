@@ -19,7 +19,6 @@ use http::HeaderValue;
 
 use super::stats::follower_of;
 use crate::cones::{ConeOptions, kernels};
-use crate::job::require_no_stones;
 use crate::limits::{self, memory_bytes};
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::{StoreOptions, named};
@@ -173,7 +172,6 @@ fn open(args: &Args) -> Result<Runs> {
             kernels: Some(kernels(args.memory.as_u64() + args.cone_memory.as_u64())),
         };
         let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), oracle)?);
-        require_no_stones(served.now().params.game().board(), "serve")?;
         if let Some(reason) = &served.now().not_solved {
             tracing::warn!(run = name, reason, "values are unavailable until the run is solved");
         }

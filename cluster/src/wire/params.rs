@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use exact2048_game::{BoardSize, Discount, KeptLayers, Params, ParamsError, Precision, Spawn4, Spawner};
+use exact2048_game::{Discount, KeptLayers, Params, ParamsError, Precision, Spawn4, Spawner};
 use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
@@ -15,8 +15,8 @@ use super::WireError;
 ///
 /// [`WireError::Field`].
 pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
-    let board = BoardSize::new(message.rows.into(), message.columns.into());
-    let board = board.map_err(|error| WireError::field("rows", error))?;
+    let field = if message.picture.is_empty() { "rows" } else { "picture" };
+    let board = message.size().map_err(|error| WireError::field(field, error))?;
     let objective = parsed("objective", &message.objective)?;
     let spawn4: Spawn4 =
         parsed("spawn4_numerator", &format!("{}/{}", message.spawn4_numerator, message.spawn4_denominator))?;
@@ -96,7 +96,15 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     pub fn any_params() -> impl Strategy<Value = Params> {
-        let boards = prop::sample::select(vec!["2x2", "3x2", "3x3", "4x3", "1x8"]);
+        let boards = prop::sample::select(vec![
+            "2x2",
+            "3x2",
+            "3x3",
+            "4x3",
+            "1x8",
+            "3x3:x../..x/...",
+            "4x4:####/...#/...#/####",
+        ]);
         let objectives = prop::sample::select(vec!["score", "reach:8", "reach:16", "lose:16"]);
         let spawns = prop::sample::select(vec!["0.1", "1/3", "0", "1"]);
         let until = prop::option::of((2u32..20).prop_map(|half| 2 * half));
@@ -152,6 +160,7 @@ pub(super) mod tests {
         assert_eq!(params_of(&good).unwrap(), params);
         for (wrong, named) in [
             (RunParameters { rows: 9, ..good.clone() }, "rows"),
+            (RunParameters { picture: "x..".to_owned(), ..good.clone() }, "picture"),
             (RunParameters { objective: "win".to_owned(), ..good.clone() }, "objective"),
             (RunParameters { spawn4_denominator: 0, ..good.clone() }, "spawn4_numerator"),
             (RunParameters { precision_bits: 1 << 20, ..good.clone() }, "precision_bits"),
