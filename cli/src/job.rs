@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::Result;
+use exact2048_game::formation::Formation;
 use exact2048_game::value_step::ParseValueStepError;
 use exact2048_game::{
     BoardSize, Discount, Game, KeptLayers, Objective, OpenChoices, Params, Precision, Spawn4, Spawner,
@@ -14,10 +15,14 @@ use crate::{Failure, exit};
 
 /// Options that define a job.
 #[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true))]
 pub struct JobArgs {
     /// Set the rows and columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
-    #[arg(long, value_name = "RxC", allow_negative_numbers = true)]
-    board: BoardSize,
+    #[arg(long, value_name = "RxC", allow_negative_numbers = true, group = "which")]
+    board: Option<BoardSize>,
+    /// Solve the formation of 4x4 with this name; see exact2048 formations
+    #[arg(long, value_name = "NAME", group = "which", conflicts_with = "locked")]
+    formation: Option<Formation>,
     /// Place stones by a picture, one symbol a cell, rows separated by /: . for a playable cell, x for a large tile locked
     /// in its cell, # for a wall. See docs/endgames.md
     #[arg(long, value_name = "PICTURE")]
@@ -123,7 +128,7 @@ impl JobArgs {
     ///
     /// A usage error.
     pub fn require_step(&self, has_limit: bool, has_run: bool) -> Result<(), Failure> {
-        let is_whole = self.from.is_none() && self.locked.is_none() && self.board.stone().is_none();
+        let is_whole = self.from.is_none() && self.board().is_ok_and(|board| board.stone().is_none());
         if !self.has_open_step() || has_run || has_limit && is_whole {
             return Ok(());
         }
@@ -167,15 +172,18 @@ impl JobArgs {
 
     /// The board with its stones.
     fn board(&self) -> Result<BoardSize, Failure> {
-        let Some(picture) = &self.locked else { return Ok(self.board) };
-        if self.board.stone().is_some() {
+        let named = self.formation.map(Formation::size);
+        let Some(board) = self.board.or(named) else {
+            return Err(Failure::usage("expected --board or --formation".to_owned()));
+        };
+        let Some(picture) = &self.locked else { return Ok(board) };
+        if board.stone().is_some() {
             let what = format!(
-                "--locked {picture}: expected a --board without stones, found {}; give the picture once",
-                self.board
+                "--locked {picture}: expected a --board without stones, found {board}; give the picture once"
             );
             return Err(Failure::usage(what));
         }
-        self.board.with_picture(picture).map_err(|error| Failure::usage(format!("--locked: {error}")))
+        board.with_picture(picture).map_err(|error| Failure::usage(format!("--locked: {error}")))
     }
 
     /// The parameters that the options describe.

@@ -36,6 +36,7 @@ pub mod configs;
 pub mod discount;
 mod endings;
 pub mod fixed;
+pub mod formation;
 pub mod huge;
 pub mod images;
 pub mod kept;

@@ -13,6 +13,7 @@ pub mod evaluate;
 pub mod export;
 #[cfg(feature = "net")]
 pub mod forget;
+pub mod formations;
 pub mod info;
 pub mod inspect;
 pub mod layers;
@@ -55,6 +56,8 @@ pub enum Command {
     Info(info::Args),
     /// Show the header, frames and items of a shard file
     Inspect(inspect::Args),
+    /// List formations of 4x4 that players practise, for solve --formation
+    Formations(formations::Args),
     /// Estimate the time, memory and disk of a solve, for each choice of kept layers
     Plan(plan::Args),
     /// Play many games and print statistics of the results
@@ -92,6 +95,7 @@ impl Command {
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),
             Command::Inspect(args) => inspect::main(args),
+            Command::Formations(args) => formations::main(args),
             Command::Plan(args) => plan::main(args),
             Command::Play(args) => play::main(args),
             Command::Evaluate(args) => evaluate::main(args),
