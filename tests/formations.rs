@@ -6,9 +6,13 @@ use crate::{common, published, reference};
 
 use std::collections::BTreeMap;
 
+use common::query_calls;
+use common::serving::Server;
 use common::{Place, Solved, close, exact2048, files, layers, number, on_run, query, solve, text, try_solve};
+use exact2048_proto::v1;
 use exact2048_reference::{Board, DIRECTIONS, Game, Layer, Solution};
 use reference::{ALL, Case, USUAL};
+use tonic::Code;
 
 /// Random numbers from a fixed seed.
 struct Random(u64);
@@ -269,6 +273,82 @@ fn locked_is_a_part_of_the_board() {
     let twice = "--board 2x3:..x/... --locked ..x/... --objective reach:16";
     try_solve(&run, twice).exits(2).says(&["--locked", "once"]);
     try_solve(&run, "--board 2x3 --locked ..x --objective reach:16").exits(2).says(&["--locked", "2 rows"]);
+}
+
+/// Images of a position, with the directions that the moves left, right, up and down become.
+const IMAGES: [(&str, [&str; 4]); 4] = [
+    ("2 0 4 / 0 2 64 / 8 32 128", ["left", "right", "up", "down"]),
+    ("4 0 2 / 64 2 0 / 128 32 8", ["right", "left", "up", "down"]),
+    ("8 0 2 / 32 2 0 / 128 64 4", ["up", "down", "right", "left"]),
+    ("128 32 8 / 64 2 0 / 4 0 2", ["right", "left", "down", "up"]),
+];
+
+/// The largest tiles of a position of the real game are the locks, in any image. A server answers as the program does.
+#[test]
+fn positions_of_the_real_game_are_answered() {
+    let board = "--board 3x3:.../..x/.xx --objective reach:32";
+    for options in ["", "--values best-move"] {
+        let solved = Solved::new(&format!("{board} {options}"));
+        let server = Server::start(&solved.run(), &[]);
+        let ask = |board: &str| {
+            let here = on_run(&solved.run(), "query", &["--json", board]).exits(0);
+            let there = exact2048(["query", "--server", &server.url, "--json", board]).exits(0);
+            assert_eq!(here.stdout, there.stdout, "{board}");
+            here.json()
+        };
+        let formation = ask("2 0 4 / 0 2 x / 8 x x");
+        for (image, directions) in IMAGES {
+            let real = ask(image);
+            assert_eq!([&real["value"], &real["canonical"]], [&formation["value"], &formation["canonical"]]);
+            assert_eq!(text(&real["board"]), image);
+            for (shown, of_run) in directions.into_iter().zip(formation["moves"].as_array().unwrap()) {
+                let moves = real["moves"].as_array().unwrap();
+                let found = moves.iter().find(|way| way["move"] == shown).unwrap();
+                for field in ["legal", "value", "score", "best"] {
+                    assert_eq!(found[field], of_run[field], "{field} of {shown} on {image}");
+                }
+                let after = found["afterstate"].as_str();
+                assert!(
+                    after.is_none_or(|after| ["32", "64", "128"].iter().all(|tile| after.contains(tile)))
+                );
+            }
+            let page = on_run(&solved.run(), "query", &[image]).exits(0).stdout;
+            assert!(page.contains("formation     2 0 "), "{page}");
+        }
+        for (outside, words) in [
+            ("2 0 4 / 0 2 64 / 8 16 128", "found 16 as number 3"),
+            ("2 0 4 / 0 2 64 / 8 64 128", "found 64 twice"),
+            ("2 0 32 / 0 2 64 / 8 4 128", "found them elsewhere"),
+        ] {
+            on_run(&solved.run(), "query", &[outside]).exits(2).says(&[words]);
+            exact2048(["query", "--server", &server.url, outside]).exits(2).says(&[words]);
+        }
+        server.stop();
+    }
+}
+
+/// A server describes the stones, and takes boards with and without their symbols.
+#[tokio::test]
+async fn formations_are_served() {
+    let solved = Solved::new("--board 2x3:..x/... --objective reach:16");
+    let server = Server::start(&solved.run(), &[]);
+    let mut client = query_calls::client(&server).await;
+    let run = client.get_run(v1::GetRunRequest {}).await.unwrap().into_inner();
+    assert_eq!(run.parameters.unwrap().picture, "..x/...");
+    let answer = client.get_value(query_calls::text("2 4 x / 0 2 0")).await.unwrap().into_inner();
+    let expected = query(&solved.run(), &["2 4 x / 0 2 0".to_owned()]).remove(0);
+    assert_eq!((answer.value, answer.board.as_str()), (number(&expected["value"]), "2 4 x / 0 2 0"));
+    let packed = client.get_value(query_calls::packed(answer.packed_board)).await.unwrap().into_inner();
+    assert_eq!(packed.value, answer.value);
+    for wrong in [query_calls::text("2 4 0 / 0 2 0"), query_calls::packed(1 << 8)] {
+        assert_eq!(client.get_value(wrong).await.unwrap_err().code(), Code::InvalidArgument);
+    }
+    let boards = query_calls::values_of(vec![answer.packed_board, 1 << 8]);
+    let batch =
+        client.batch_get_values(tokio_stream::once(boards)).await.unwrap().into_inner().message().await;
+    let statuses = batch.unwrap().unwrap().statuses;
+    assert_eq!(statuses, [v1::BoardStatus::Ok as i32, v1::BoardStatus::Invalid as i32]);
+    server.stop();
 }
 
 /// Commands that do not know stones refuse them, instead of showing the numbers of another game.

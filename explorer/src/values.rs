@@ -89,7 +89,11 @@ pub async fn values(
         }
         _ => None,
     };
-    Ok(JsonReply(ValuesReply { state: StateView::new(&answer, size), spawns, cost: cost.into() }))
+    Ok(JsonReply(ValuesReply {
+        state: StateView::new(&answer, size, &size.into()),
+        spawns,
+        cost: cost.into(),
+    }))
 }
 
 /// A possible spawn after a move, and the board after the spawn.

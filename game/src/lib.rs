@@ -37,6 +37,7 @@ pub mod discount;
 mod endings;
 pub mod fixed;
 pub mod formation;
+mod frame;
 pub mod huge;
 pub mod images;
 pub mod kept;
@@ -74,6 +75,7 @@ pub mod value_step;
 
 pub use board::{Board, BoardError, BoardSize};
 pub use discount::Discount;
+pub use frame::{Asked, Frame};
 pub use huge::HugeTiles;
 pub use kept::KeptLayers;
 pub use lane::Lane;

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
 use anyhow::{Context, Result};
-use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::{Asked, Board, Frame, Game};
 use exact2048_solution::QueryError;
 use parking_lot::Mutex;
 
@@ -40,11 +40,11 @@ struct Line {
     number: u64,
     /// The printed beginning of the line.
     text: String,
-    board: Result<Board>,
+    asked: Result<Asked>,
 }
 
-/// The number and the text of a line, and its answer.
-type Answered = (u64, String, Result<AnswerWithCost>);
+/// The number and the text of a line, and its answer with the frame of its boards.
+type Answered = (u64, String, Result<(AnswerWithCost, Frame)>);
 
 /// Lines of a batch, and the channel for their answers.
 struct Batch {
@@ -54,14 +54,14 @@ struct Batch {
 
 /// Answers every line of standard input. Reports lines without an answer and continues.
 pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Result<()> {
-    let lines = read_lines(answerer.params().game().board());
+    let lines = read_lines(*answerer.params().game());
     let mut codes = Vec::new();
     for answers in answer_batches(answerer, lines) {
         // Reading failed here. All earlier lines have their answers.
         let answers = answers.context("cannot read boards from standard input")?;
         for (number, text, answer) in answers.recv().context("an answering thread ended unexpectedly")? {
             match answer {
-                Ok(answer) => printer.write_one_of_many(out, &answer)?,
+                Ok((answer, frame)) => printer.write_one_of_many(out, &answer, &frame)?,
                 Err(error) => {
                     codes.push(exit::code(&error));
                     // Preserves the order of errors and answers if both go to a terminal.
@@ -77,14 +77,14 @@ pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Re
 }
 
 /// The lines of standard input, read by a separate thread.
-fn read_lines(size: BoardSize) -> Receiver<io::Result<Line>> {
+fn read_lines(game: Game) -> Receiver<io::Result<Line>> {
     let (sender, lines) = mpsc::sync_channel(TOGETHER);
     thread::spawn(move || {
         let mut input = io::stdin().lock();
         let mut number = 0;
         while let Some(line) = next_line(&mut input).transpose() {
             number += 1;
-            let line = line.map(|bytes| parse(number, &bytes, size));
+            let line = line.map(|bytes| parse(number, &bytes, &game));
             let is_last = line.is_err();
             let is_empty = line.as_ref().is_ok_and(|line| line.text.is_empty());
             if !is_empty && sender.send(line).is_err() || is_last {
@@ -110,14 +110,14 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Parses the board of a line.
-fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
+fn parse(number: u64, bytes: &[u8], game: &Game) -> Line {
     let is_too_long = bytes.len() as u64 > LONGEST;
-    let board = match exact2048_text::utf8(bytes) {
+    let asked = match exact2048_text::utf8(bytes) {
         _ if is_too_long => {
             let message = format!("expected a board, found a line of more than {LONGEST} bytes");
             Err(Failure::usage(message).into())
         }
-        Ok(text) => Board::parse(without_mark(text), size).map_err(|error| QueryError::from(error).into()),
+        Ok(text) => Asked::parse(without_mark(text), game).map_err(|error| QueryError::from(error).into()),
         Err(found) => Err(Failure::usage(format!("expected a board, found {found}")).into()),
     };
     let text = String::from_utf8_lossy(bytes);
@@ -126,7 +126,7 @@ fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     };
-    Line { number, text: shown, board }
+    Line { number, text: shown, asked }
 }
 
 fn without_mark(text: &str) -> &str {
@@ -193,10 +193,12 @@ fn next_batch(lines: &Receiver<io::Result<Line>>) -> Option<(Vec<Line>, Option<i
 }
 
 fn answer_lines(answerer: &Answerer, lines: Vec<Line>) -> Vec<Answered> {
-    let boards: Vec<Board> = lines.iter().filter_map(|line| line.board.as_ref().ok().copied()).collect();
+    let asked = lines.iter().filter_map(|line| line.asked.as_ref().ok());
+    let boards: Vec<Board> = asked.map(|asked| asked.board).collect();
     let mut answers = if boards.is_empty() { Vec::new() } else { answerer.answer(&boards) }.into_iter();
-    let answer = |Line { number, text, board }| {
-        (number, text, board.and_then(|_| answers.next().context("a board was not answered")?))
+    let answer = |Line { number, text, asked }| {
+        let next = |asked: Asked| Ok((answers.next().context("a board was not answered")??, asked.frame));
+        (number, text, asked.and_then(next))
     };
     lines.into_iter().map(answer).collect()
 }
@@ -204,6 +206,8 @@ fn answer_lines(answerer: &Answerer, lines: Vec<Line>) -> Vec<Answered> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+    use exact2048_game::Params;
 
     use super::*;
 
@@ -222,7 +226,8 @@ mod tests {
 
     #[test]
     fn errors_of_invalid_boards_are_short() {
-        let size: BoardSize = "2x2".parse().unwrap();
+        let params = Params::usual("2x2", "score").build().unwrap();
+        let game = params.game();
         let (long, cells) = (vec![b'2'; 5000], b"2 ".repeat(2000));
         let cases = [
             (&b"2 \xff / 0 0"[..], "found bytes that are not UTF-8: byte 3 is 0xff"),
@@ -231,14 +236,14 @@ mod tests {
             (&cells, "expected 2 rows"),
         ];
         for (line, words) in cases {
-            let Line { text, board, .. } = parse(1, line, size);
-            let error = board.unwrap_err().to_string();
+            let Line { text, asked, .. } = parse(1, line, game);
+            let error = asked.unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
             assert!(text.chars().count() <= SHOWN + 1 && error.chars().count() < 300, "{text}: {error}");
         }
-        assert!(parse(1, b"2 2 / 0 0\r", size).board.is_ok());
-        assert!(parse(1, "\u{feff}2 2 / 0 0".as_bytes(), size).board.is_ok());
-        assert!(parse(1, "\u{feff}\r".as_bytes(), size).text.is_empty(), "an empty line");
-        assert!(parse(1, "2 \u{feff}2 / 0 0".as_bytes(), size).board.is_err());
+        assert!(parse(1, b"2 2 / 0 0\r", game).asked.is_ok());
+        assert!(parse(1, "\u{feff}2 2 / 0 0".as_bytes(), game).asked.is_ok());
+        assert!(parse(1, "\u{feff}\r".as_bytes(), game).text.is_empty(), "an empty line");
+        assert!(parse(1, "2 \u{feff}2 / 0 0".as_bytes(), game).asked.is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use bytesize::ByteSize;
-use exact2048_game::board::Board;
+use exact2048_game::Asked;
 use exact2048_solution::QueryError;
 
 use crate::cones::ConeOptions;
@@ -30,7 +30,8 @@ Examples:
 
 Rows are separated by '/' or line ends, cells by spaces or commas; 0 or '.' is an
 empty cell. You can give any image of a board under rotation and reflection; the
-answer has the moves of the board as given.
+answer has the moves of the board as given. If the run has locks, a board without x
+is a position of the real game: its largest tiles take the places of the locks.
 
 The value of a state is the expected further score, or the probability of reaching
 the tile. The value of a move includes the score of the move. Moves are equal if
@@ -102,8 +103,8 @@ pub fn main(args: &Args) -> Result<()> {
     if text == "-" {
         return lines::answer(answerer, &printer, &mut out);
     }
-    let board = Board::parse(&text, answerer.params().game().board()).map_err(QueryError::from)?;
+    let Asked { board, frame } = Asked::parse(&text, answerer.params().game()).map_err(QueryError::from)?;
     let answer = answerer.answer(&[board]).swap_remove(0)?;
-    printer.write(&mut out, &answer)?;
+    printer.write(&mut out, &answer, &frame)?;
     Ok(out.flush()?)
 }

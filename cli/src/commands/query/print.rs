@@ -10,8 +10,8 @@ use exact2048_game::Board;
 use exact2048_game::certainty::{self, Certainty};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::Move;
-use exact2048_game::{Params, ValueUnit};
-use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, StateView};
+use exact2048_game::{Frame, Params, ValueUnit};
+use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, StateView, shown_moves};
 use serde::Serialize;
 
 use super::answerer::AnswerWithCost;
@@ -45,38 +45,42 @@ struct Refusal<'a> {
 
 impl Printer {
     /// Prints an answer. Searches for a proof of a value of 0 or 1, which can take a few tenths of a second.
-    pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
+    pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost, frame: &Frame) -> Result<()> {
         let proved = match &answer.answer {
             StateAnswer::Values(of) if !self.json => {
                 certainty::proved(self.params.game(), of.value, [of.board])
             }
             _ => None,
         };
-        self.write_with(out, answer, proved)
+        self.write_with(out, answer, frame, proved)
     }
 
     fn write_with(
         &self,
         out: &mut impl Write,
         answer: &AnswerWithCost,
+        frame: &Frame,
         proved: Option<Certainty>,
     ) -> Result<()> {
         if self.json {
-            let shown = Shown {
-                state: StateView::new(&answer.answer, self.params.game().board()),
-                cost: answer.cost,
-            };
+            let state = StateView::new(&answer.answer, self.params.game().board(), frame);
+            let shown = Shown { state, cost: answer.cost };
             writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
-            self.write_for_people(out, answer, proved)?;
+            self.write_for_people(out, answer, frame, proved)?;
         }
         Ok(())
     }
 
     /// Prints one of many answers, followed by a blank line. Does not search for proofs, because proofs for many answers
     /// could take hours.
-    pub fn write_one_of_many(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
-        self.write_with(out, answer, None)?;
+    pub fn write_one_of_many(
+        &self,
+        out: &mut impl Write,
+        answer: &AnswerWithCost,
+        frame: &Frame,
+    ) -> Result<()> {
+        self.write_with(out, answer, frame, None)?;
         if !self.json {
             writeln!(out)?;
         }
@@ -98,10 +102,14 @@ impl Printer {
         &self,
         out: &mut impl Write,
         answer: &AnswerWithCost,
+        frame: &Frame,
         proved: Option<Certainty>,
     ) -> io::Result<()> {
         let (board, canonical, layer) = answer.answer.state();
-        writeln!(out, "{}", self.grid(board))?;
+        writeln!(out, "{}", grid(board, frame))?;
+        if frame.is_real() {
+            output::write_field(out, "formation", board.to_text(self.params.game().board()))?;
+        }
         output::write_field(out, "layer", layer)?;
         output::write_field(out, "canonical", canonical.to_text(self.params.game().board()))?;
         output::write_field(out, "objective", objective_text(self.params.game()))?;
@@ -109,34 +117,16 @@ impl Printer {
             output::write_field(out, "cost", cost.text())?;
         }
         match &answer.answer {
-            StateAnswer::Values(of) => self.write_values(out, of, proved),
-            StateAnswer::BestMove(of) => self.write_best_move(out, of),
+            StateAnswer::Values(of) => self.write_values(out, of, frame, proved),
+            StateAnswer::BestMove(of) => write_best_move(out, of, frame),
         }
-    }
-
-    fn write_best_move(&self, out: &mut impl Write, advice: &Advice) -> io::Result<()> {
-        let Some(best) = advice.best else {
-            return writeln!(out, "\nNo move is legal: the game is over.");
-        };
-        output::write_field(out, "best", best.name())?;
-        output::write_field(out, "value", "not stored; --value computes it")?;
-        let row = |direction: Move| {
-            let [score, after] = match advice.moves.get(direction) {
-                Some((after, score)) => [score.to_string(), after.to_text(self.params.game().board())],
-                None => ["-".to_owned(), "not legal".to_owned()],
-            };
-            let mark = if best == direction { "best" } else { "" };
-            vec![direction.name().to_owned(), mark.to_owned(), score, after]
-        };
-        writeln!(out)?;
-        let rows: Vec<Vec<String>> = Move::ALL.into_iter().map(row).collect();
-        output::write_all_columns(out, &["move", "", "score", "afterstate"], &[0, 1, 3], &rows)
     }
 
     fn write_values(
         &self,
         out: &mut impl Write,
         answer: &Evaluation,
+        frame: &Frame,
         proved: Option<Certainty>,
     ) -> io::Result<()> {
         if !answer.is_known_reachable {
@@ -150,16 +140,13 @@ impl Printer {
         }
         let value = certainty::value_text(self.params.game(), answer.value, answer.error_bound, proved);
         output::write_field(out, "value", value)?;
-        output::write_field(
-            out,
-            "best",
-            best_of(&answer.moves, &PackedRules::new(self.params.game().board())),
-        )?;
+        let rules = PackedRules::new(self.params.game().board());
+        output::write_field(out, "best", best_of(&answer.moves, frame, &rules))?;
         let has_worst = answer.moves.iter().any(|m| worst_spawn(m).is_some());
-        let row = |m: &MoveValue| {
+        let row = |(shown, m): (Move, &MoveValue)| {
             let cells = match m.outcome {
                 Some(outcome) => {
-                    let after = outcome.after.to_text(self.params.game().board());
+                    let after = frame.text(outcome.after);
                     [outcome.score.to_string(), units::value(outcome.value, outcome.error_bound), after]
                 }
                 None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
@@ -170,9 +157,8 @@ impl Printer {
                 Some(outcome) if outcome.may_be_best == Some(true) => "near",
                 _ => "",
             };
-            let worst =
-                worst_spawn(m).map_or("-".to_owned(), |board| board.to_text(self.params.game().board()));
-            let mut row = vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after];
+            let worst = worst_spawn(m).map_or("-".to_owned(), |board| frame.text(board));
+            let mut row = vec![shown.name().to_owned(), mark.to_owned(), score, value, after];
             row.extend(has_worst.then_some(worst));
             row
         };
@@ -180,23 +166,43 @@ impl Printer {
         let value = if scores { "value with score" } else { "value" };
         let header = ["move", "", "score", value, "afterstate", "worst spawn"];
         writeln!(out)?;
-        let rows: Vec<Vec<String>> = answer.moves.iter().map(row).collect();
+        let rows: Vec<Vec<String>> = shown_moves(&answer.moves, frame).map(row).collect();
         output::write_all_columns(out, &header[..if has_worst { 6 } else { 5 }], &[0, 1, 4, 5], &rows)
     }
+}
 
-    /// The board as a grid.
-    fn grid(&self, board: Board) -> Table {
-        let size = self.params.game().board();
-        let (rows, cols) = (size.rows(), size.cols());
-        let mut grid = Table::new();
-        grid.load_style(UTF8_FULL_CONDENSED);
-        for row in 0..rows {
-            let text = |col| board.cell_text(row * cols + col, size);
-            grid.add_row((0..cols).map(text).map(|text| if text == "0" { ".".to_owned() } else { text }));
-        }
-        grid.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-        grid
+fn write_best_move(out: &mut impl Write, advice: &Advice, frame: &Frame) -> io::Result<()> {
+    let Some(best) = advice.best else {
+        return writeln!(out, "\nNo move is legal: the game is over.");
+    };
+    output::write_field(out, "best", frame.shown_move(best).name())?;
+    output::write_field(out, "value", "not stored; --value computes it")?;
+    let row = |shown: Move| {
+        let of_run = frame.of_run(shown);
+        let [score, after] = match advice.moves.get(of_run) {
+            Some((after, score)) => [score.to_string(), frame.text(after)],
+            None => ["-".to_owned(), "not legal".to_owned()],
+        };
+        let mark = if best == of_run { "best" } else { "" };
+        vec![shown.name().to_owned(), mark.to_owned(), score, after]
+    };
+    writeln!(out)?;
+    let rows: Vec<Vec<String>> = Move::ALL.into_iter().map(row).collect();
+    output::write_all_columns(out, &["move", "", "score", "afterstate"], &[0, 1, 3], &rows)
+}
+
+/// A board of the run as a grid.
+fn grid(board: Board, frame: &Frame) -> Table {
+    let (board, size) = (frame.shown(board), frame.size());
+    let (rows, cols) = (size.rows(), size.cols());
+    let mut grid = Table::new();
+    grid.load_style(UTF8_FULL_CONDENSED);
+    for row in 0..rows {
+        let text = |col| board.cell_text(row * cols + col, size);
+        grid.add_row((0..cols).map(text).map(|text| if text == "0" { ".".to_owned() } else { text }));
     }
+    grid.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    grid
 }
 
 fn is_best(of: &MoveValue) -> bool {
@@ -209,17 +215,18 @@ fn worst_spawn(of: &MoveValue) -> Option<Board> {
 
 /// The best move, or all equally good moves: `left`, or `left, right: equal`. If values are rounded, the moves that may
 /// be best.
-fn best_of(moves: &[MoveValue], rules: &PackedRules) -> String {
-    let may_be = |m: &&MoveValue| m.outcome.is_some_and(|outcome| outcome.may_be_best == Some(true));
-    let candidates: Vec<&MoveValue> = moves.iter().filter(may_be).collect();
-    let results = candidates.iter().filter_map(|m| m.outcome);
+fn best_of(moves: &[MoveValue], frame: &Frame, rules: &PackedRules) -> String {
+    let may_be = |m: &MoveValue| m.outcome.is_some_and(|outcome| outcome.may_be_best == Some(true));
+    let moves: Vec<(Move, &MoveValue)> = shown_moves(moves, frame).collect();
+    let candidates: Vec<&(Move, &MoveValue)> = moves.iter().filter(|(_, m)| may_be(m)).collect();
+    let results = candidates.iter().filter_map(|(_, m)| m.outcome);
     let results: BTreeSet<(u64, u32)> =
         results.map(|outcome| (rules.canonical(outcome.after).0, outcome.score)).collect();
     if results.len() > 1 {
-        let names: Vec<&str> = candidates.iter().map(|m| m.direction.name()).collect();
+        let names: Vec<&str> = candidates.iter().map(|(shown, _)| shown.name()).collect();
         return format!("{}: too close to tell apart", names.join(" or "));
     }
-    let best: Vec<&str> = moves.iter().filter(|m| is_best(m)).map(|m| m.direction.name()).collect();
+    let best: Vec<&str> = moves.iter().filter(|(_, m)| is_best(m)).map(|(shown, _)| shown.name()).collect();
     match best[..] {
         [one] => one.to_owned(),
         _ => format!("{}: equal", best.join(", ")),
@@ -228,12 +235,15 @@ fn best_of(moves: &[MoveValue], rules: &PackedRules) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use exact2048_game::BoardSize;
     use exact2048_solution::MoveOutcome;
+
+    use super::*;
 
     #[test]
     fn ties_are_named() {
-        let rules = PackedRules::new("2x2".parse().unwrap());
+        let size: BoardSize = "2x2".parse().unwrap();
+        let (frame, rules) = (Frame::from(size), PackedRules::new(size));
         let outcome = |is_best| MoveOutcome {
             after: Board::default(),
             score: 0,
@@ -247,9 +257,9 @@ mod tests {
             let each = Move::ALL.into_iter().zip(best);
             each.map(|(direction, best)| MoveValue { direction, outcome: best.map(outcome) }).collect()
         };
-        assert_eq!(best_of(&moves([Some(false), None, Some(true), Some(false)]), &rules), "up");
+        assert_eq!(best_of(&moves([Some(false), None, Some(true), Some(false)]), &frame, &rules), "up");
         assert_eq!(
-            best_of(&moves([Some(true), Some(true), Some(false), None]), &rules),
+            best_of(&moves([Some(true), Some(true), Some(false), None]), &frame, &rules),
             "left, right: equal"
         );
     }

@@ -1,0 +1,211 @@
+//! Boards of a run as a user sees them: as the run stores them, or as positions of the real game.
+//!
+//! A formation has locks in place of the largest tiles of a real game. So a position of the real game is a board of the
+//! formation if its largest tiles are in the cells of the locks. A rotation or reflection may bring them there.
+
+use crate::board::{Board, BoardError, BoardSize, MAX_EXPONENT, tile};
+use crate::params::Game;
+use crate::rules::Move;
+use crate::stones::Stone;
+use crate::symmetry::{Symmetries, Symmetry};
+
+/// A board in a question, and how its answer shows boards.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Board of the run.
+    pub board: Board,
+    /// How the answer shows boards.
+    pub frame: Frame,
+}
+
+impl Asked {
+    /// Parses the board of a question. If the board of the game has locks and the text shows none, the text is a position of
+    /// the real game.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Board::parse`], and [`BoardError::NotOfFormation`] for a position of the real game that does not fit.
+    pub fn parse(text: &str, game: &Game) -> Result<Self, BoardError> {
+        let size = game.board();
+        let shows_stones = BoardSize::of_text(text).is_ok_and(|shown| shown.stone().is_some());
+        if size.stone() != Some(Stone::Locked) || shows_stones {
+            return Ok(Self { board: Board::parse(text, size)?, frame: size.into() });
+        }
+        real(Board::parse(text, size.without_stones())?, game)
+    }
+}
+
+/// How answers show boards of a run.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    size: BoardSize,
+    position: Option<Position>,
+}
+
+/// A position of the real game that fits a formation.
+#[derive(Clone, Debug)]
+struct Position {
+    /// The large tiles, which are locks in the formation.
+    large: Board,
+    /// The formation's board has in cell `i` the tile of cell `perm[i]` of the position.
+    perm: Symmetry,
+}
+
+impl From<BoardSize> for Frame {
+    fn from(size: BoardSize) -> Self {
+        Self { size, position: None }
+    }
+}
+
+impl Frame {
+    /// Size of the shown boards.
+    #[must_use]
+    pub fn size(&self) -> BoardSize {
+        if self.position.is_some() { self.size.without_stones() } else { self.size }
+    }
+
+    /// Whether the user asks about a position of the real game.
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        self.position.is_some()
+    }
+
+    /// The shown board for a board of the run.
+    #[must_use]
+    pub fn shown(&self, board: Board) -> Board {
+        let Some(Position { large, perm }) = &self.position else { return board };
+        let places = perm.iter().enumerate().filter(|&(place, _)| !self.size.is_stone(place));
+        places.fold(*large, |shown, (place, &cell)| shown.with(cell.into(), board.get(place)))
+    }
+
+    /// The shown board as text.
+    #[must_use]
+    pub fn text(&self, board: Board) -> String {
+        self.shown(board).to_text(self.size())
+    }
+
+    /// The move of the run for a shown move.
+    #[must_use]
+    pub fn of_run(&self, shown: Move) -> Move {
+        let Some(Position { perm, .. }) = &self.position else { return shown };
+        let plain = self.size.without_stones();
+        let in_order = |mut lines: Vec<Vec<u8>>| {
+            lines.sort_unstable();
+            lines
+        };
+        let wanted = in_order(shown.lines(plain));
+        let is_same = |made: &Move| {
+            let line = |line: Vec<u8>| line.iter().map(|&place| perm[usize::from(place)]).collect();
+            in_order(made.lines(plain).into_iter().map(line).collect()) == wanted
+        };
+        Move::ALL.into_iter().find(is_same).unwrap_or(shown)
+    }
+
+    /// The shown move for a move of the run.
+    #[must_use]
+    pub fn shown_move(&self, of_run: Move) -> Move {
+        Move::ALL.into_iter().find(|&shown| self.of_run(shown) == of_run).unwrap_or(of_run)
+    }
+}
+
+/// The board of the formation for a position of the real game.
+fn real(position: Board, game: &Game) -> Result<Asked, BoardError> {
+    let size = game.board();
+    let plain = size.without_stones();
+    let refused = |reason: String| BoardError::NotOfFormation { board: position.to_text(plain), reason };
+    let Some(target) = game.winning_exponent() else {
+        let what = "expected locks, because only runs of reach:TILE or lose:TILE answer positions of the real game; write x \
+                    in the cells of the locks";
+        return Err(refused(what.to_owned()));
+    };
+    let locks = size.stones().count_ones() as usize;
+    let mut cells: Vec<usize> = (0..size.places()).collect();
+    cells.sort_by_key(|&cell| MAX_EXPONENT - position.get(cell));
+    let large = &cells[..locks];
+    let smallest = position.get(large[locks - 1]);
+    if smallest < target {
+        return Err(refused(format!(
+            "expected {locks} tiles of at least {}, because the formation has {locks} locks, found {} as number {locks}; ask a \
+             run with fewer locks or a smaller tile to reach",
+            tile(target),
+            tile(smallest)
+        )));
+    }
+    if let Some(pair) = large.windows(2).find(|pair| position.get(pair[0]) == position.get(pair[1])) {
+        return Err(refused(format!(
+            "expected {locks} different large tiles, found {} twice; equal tiles can merge, so they are no locks",
+            tile(position.get(pair[0]))
+        )));
+    }
+    let fits = |perm: &Symmetry| {
+        (0..).zip(perm).all(|(place, &cell)| size.is_stone(place) == large.contains(&cell.into()))
+    };
+    let Some(perm) = Symmetries::new(plain).permutations().iter().find(|perm| fits(perm)).cloned() else {
+        return Err(refused(format!(
+            "expected the {locks} largest tiles in the cells of the locks of {size}, turned or mirrored, found them elsewhere"
+        )));
+    };
+    let places = perm.iter().enumerate().filter(|&(place, _)| !size.is_stone(place));
+    let board =
+        places.fold(Board::default(), |board, (place, &cell)| board.with(place, position.get(cell.into())));
+    if board.largest() > size.most_exponent() {
+        return Err(BoardError::TileBesideStones);
+    }
+    let large = large.iter().fold(Board::default(), |board, &cell| board.with(cell, position.get(cell)));
+    Ok(Asked { board, frame: Frame { size, position: Some(Position { large, perm }) } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Params;
+    use crate::rules::make_move;
+
+    fn game(board: &str, objective: &str) -> Game {
+        *Params::usual(board, objective).build().unwrap().game()
+    }
+
+    #[test]
+    fn positions_of_the_real_game_are_turned_and_back() {
+        let game = game("4x4:..../..../.xxx/.xxx", "reach:64");
+        let size = game.board();
+        let plain: BoardSize = "4x4".parse().unwrap();
+        let formation = Board::parse("2 0 4 0 / 0 8 0 0 / 2 x x x / 16 x x x", size).unwrap();
+        let real = Board::parse("2 0 4 0 / 0 8 0 0 / 2 128 64 256 / 16 512 2048 1024", plain).unwrap();
+        for image in Symmetries::new(plain).images(real) {
+            let Asked { board, frame } = Asked::parse(&image.to_text(plain), &game).unwrap();
+            assert_eq!((board, frame.shown(board), frame.size()), (formation, image, plain));
+            for made in Move::ALL {
+                let of_run = make_move(board, frame.of_run(made), size);
+                assert_eq!(frame.shown_move(frame.of_run(made)), made);
+                // A legal move of the formation is the same move of the real game.
+                if let Some((after, score)) = of_run {
+                    assert_eq!(make_move(image, made, plain), Some((frame.shown(after), score)));
+                }
+            }
+        }
+        // A board with its locks is shown as it is.
+        let Asked { board, frame } = Asked::parse(&formation.to_text(size), &game).unwrap();
+        assert_eq!((board, frame.text(board), frame.is_real()), (formation, formation.to_text(size), false));
+    }
+
+    #[test]
+    fn positions_outside_a_formation_are_refused() {
+        let refusal = |text: &str, objective: &str| {
+            Asked::parse(text, &game("2x3:.x./.x.", objective)).unwrap_err().to_string()
+        };
+        for (text, objective, words) in [
+            ("2 64 0 / 0 32 2", "reach:64", "found 32 as number 2"),
+            ("2 64 0 / 0 64 2", "reach:32", "found 64 twice"),
+            ("64 2 0 / 0 32 2", "reach:32", "found them elsewhere"),
+            ("2 64 0 / 0 32 2", "score", "write x"),
+            ("2 64 0 / 0 32", "reach:32", "2 cells in row 2"),
+            ("2 x 0 / 0 32 2", "reach:32", "x"),
+        ] {
+            let found = refusal(text, objective);
+            assert!(found.contains(words), "{text}: {found}");
+        }
+        // Walls are no tiles.
+        assert!(Asked::parse("2 64 0 / 0 32 2", &game("2x3:.#./.#.", "reach:32")).is_err());
+    }
+}
