@@ -43,7 +43,6 @@ fn empty_block(layer: Layer, lane: Lane) -> Content {
         bytes: 0,
         first: Vec::new().into(),
         checksum,
-        coded_bytes: 0,
     })
 }
 
@@ -204,7 +203,7 @@ async fn a_block_that_changed_on_its_way_ends_the_epoch() {
     let pair = Pair::new().await;
     let (layer, lane) = pair.own_block();
     let first = vec![1, 2, 3].into();
-    let block = PushBlock { layer: layer.0, lane: lane.code(), bytes: 3, first, checksum: 4, coded_bytes: 0 };
+    let block = PushBlock { layer: layer.0, lane: lane.code(), bytes: 3, first, checksum: 4 };
     pair.fails_with(vec![Content::Block(block)], "sent a bad block").await;
 }
 
@@ -214,14 +213,7 @@ async fn a_second_block_with_other_contents_ends_the_epoch() {
     let (layer, lane) = pair.own_block();
     let first = vec![1, 2, 3];
     let checksum = xxhash_rust::xxh3::xxh3_64(&first);
-    let other = PushBlock {
-        layer: layer.0,
-        lane: lane.code(),
-        bytes: 3,
-        first: first.into(),
-        checksum,
-        coded_bytes: 0,
-    };
+    let other = PushBlock { layer: layer.0, lane: lane.code(), bytes: 3, first: first.into(), checksum };
     // Sending the same block again is allowed.
     let again = [empty_block(layer, lane), empty_block(layer, lane), Content::Block(other)];
     pair.fails_with(again.to_vec(), "a second block").await;

@@ -78,9 +78,7 @@ pub use peers::{CopyOutcome, Peers, WantedCopy};
 pub use place::{Place, ShardId};
 pub use publish::{create_file, remove_abandoned, replace_file, require_creatable, temp_target};
 pub use run::{RunDir, RunInfo, Shards, TypedRun};
-pub use shard::{
-    Codec, Entry, Frame, FrameInfo, Packing, ShardReader, ShardRecord, ShardWriter, pack, unpack,
-};
+pub use shard::{Codec, Entry, Frame, FrameInfo, Packing, ShardReader, ShardRecord, ShardWriter};
 #[cfg(feature = "stores")]
 pub use store::settings::check_environment;
 

@@ -19,7 +19,6 @@ use metrics::counter;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::coding::decoded;
 use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
 use super::membership::{Joined, Membership, admit, not_in};
@@ -99,7 +98,7 @@ impl ExchangeService {
                 Some(Content::Block(block)) if begun.is_none() => {
                     let mut block = Incoming::new(block, self.most_bytes)?;
                     // While a block waits, this worker receives nothing else from its sender.
-                    block.room = Some(self.room.enter(block.memory_bytes()).await?);
+                    block.room = Some(self.room.enter(block.whole as u64).await?);
                     begun = Some(block);
                 }
                 Some(Content::More(bytes)) => match &mut begun {
@@ -174,10 +173,7 @@ struct Incoming {
     layer: Layer,
     lane: Lane,
     checksum: u64,
-    /// Number of bytes to receive.
     whole: usize,
-    /// Number of bytes of the block before coding, if it is coded.
-    decoded: Option<usize>,
     bytes: BytesList,
     /// The block's part of the space for incoming blocks, until the block is accepted.
     room: Option<OwnedSemaphorePermit>,
@@ -194,20 +190,8 @@ impl Incoming {
             );
             return Err(invalid("block.bytes", what));
         }
-        let (whole, decoded) = match block.coded_bytes {
-            0 => (block.bytes, None),
-            coded if coded < block.bytes => (coded, Some(block.bytes as usize)),
-            coded => {
-                let what = format!(
-                    "expected less than {} bytes, the length before coding, found {coded}",
-                    block.bytes
-                );
-                return Err(invalid("block.coded_bytes", what));
-            }
-        };
-        let (layer, checksum, whole) = (Layer(block.layer), block.checksum, whole as usize);
-        let mut incoming =
-            Self { layer, lane, checksum, whole, decoded, bytes: BytesList::default(), room: None };
+        let (layer, checksum, whole) = (Layer(block.layer), block.checksum, block.bytes as usize);
+        let mut incoming = Self { layer, lane, checksum, whole, bytes: BytesList::default(), room: None };
         incoming.add(block.first)?;
         Ok(incoming)
     }
@@ -230,32 +214,16 @@ impl Incoming {
     fn is_whole(&self) -> bool {
         self.bytes.len() == self.whole
     }
-
-    /// Memory of the block until it is accepted, in bytes.
-    fn memory_bytes(&self) -> u64 {
-        (self.whole + self.decoded.unwrap_or(0)) as u64
-    }
-
-    /// The block as its sender made it. A coded block that cannot be decoded is returned as it is, so that its checksum
-    /// reveals the damage.
-    fn block(self) -> PeerBlock {
-        let payload = match self.decoded {
-            Some(bytes) => decoded(self.bytes.clone(), bytes).unwrap_or(self.bytes),
-            None => self.bytes,
-        };
-        PeerBlock { layer: self.layer, lane: self.lane, checksum: self.checksum, payload }
-    }
 }
 
 /// Passes a block to an epoch. Uses another thread if that may take long, because this thread must receive other
 /// messages. If memory is short, even a small block may have to wait until other blocks are in scratch files.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
-    let is_quick = block.memory_bytes() < SMALL_BYTES as u64 && epoch.has_spare_memory();
+    let is_quick = block.bytes.len() < SMALL_BYTES && epoch.has_spare_memory();
     let ended = epoch.ended();
     let accept = move |epoch: &dyn Epoch| {
-        let mut block = block;
-        let _room = block.room.take();
-        epoch.accept(from, block.block())
+        let Incoming { layer, lane, checksum, bytes: payload, room: _room, .. } = block;
+        epoch.accept(from, PeerBlock { layer, lane, checksum, payload })
     };
     let accepted = if is_quick {
         accept(&**epoch)

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION};
 use exact2048_game::{Lane, Layer};
@@ -24,7 +24,6 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
-use super::coding::coded;
 use super::leader::RemoteLeader;
 use super::observe;
 use super::room::Room;
@@ -32,10 +31,6 @@ use super::room::Room;
 /// Maximum number of bytes that wait for one peer. A larger block waits alone. Threads that finish a block wait for
 /// space.
 const WAITING_BYTES: u64 = 64 << 20;
-
-/// Time that a block waits if the network is slower than the threads that finish blocks. On a fast network, blocks wait
-/// only while others are written.
-const SLOW: Duration = Duration::from_millis(20);
 
 /// Number of attempts to reach a peer, and the pause between two attempts.
 const ATTEMPTS: u32 = 10;
@@ -46,16 +41,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// An item sent to a peer.
 enum Parcel {
-    Block {
-        layer: Layer,
-        lane: Lane,
-        checksum: u64,
-        /// Number of bytes before coding.
-        bytes: usize,
-        /// The block, coded if it has fewer bytes.
-        payload: BytesList,
-        held: Waiting,
-    },
+    Block { layer: Layer, lane: Lane, checksum: u64, payload: BytesList, held: Waiting },
     Frontier(Layer),
 }
 
@@ -64,8 +50,6 @@ pub struct PeerLink {
     parcels: UnboundedSender<Parcel>,
     /// Limit of the bytes that wait to be sent.
     room: Room,
-    /// Whether the last sent block had waited for [`SLOW`].
-    is_slow: Arc<AtomicBool>,
     /// Whether the epoch must end.
     stop: Arc<AtomicBool>,
     runtime: Handle,
@@ -74,14 +58,13 @@ pub struct PeerLink {
 /// The space of a block that waits to be sent.
 struct Waiting {
     bytes: usize,
-    since: Instant,
     _room: OwnedSemaphorePermit,
 }
 
 impl Waiting {
     fn new(bytes: usize, room: OwnedSemaphorePermit) -> Self {
         gauge!(observe::SENDING_BYTES).increment(bytes as f64);
-        Self { bytes, since: Instant::now(), _room: room }
+        Self { bytes, _room: room }
     }
 }
 
@@ -109,20 +92,17 @@ impl PeerLink {
             secret: leader.share.secret.bytes().to_vec(),
         };
         let peer = ClientOptions { server: peer.address.clone(), ..client.clone() };
-        let link = Self::new(parcels, Arc::clone(&leader.stop));
-        let is_slow = Arc::clone(&link.is_slow);
         tokio::spawn(async move {
-            let pushed = ended.run_until_cancelled(push(&peer, hello, pieces(queue, is_slow))).await;
+            let pushed = ended.run_until_cancelled(push(&peer, hello, queue)).await;
             if let Some(Err(error)) = pushed {
                 lost(error);
             }
         });
-        link
+        Self::new(parcels, Arc::clone(&leader.stop))
     }
 
     fn new(parcels: UnboundedSender<Parcel>, stop: Arc<AtomicBool>) -> Self {
-        let (room, is_slow) = (Room::new(WAITING_BYTES), Arc::default());
-        Self { parcels, room, is_slow, stop, runtime: Handle::current() }
+        Self { parcels, room: Room::new(WAITING_BYTES), stop, runtime: Handle::current() }
     }
 
     /// Waits for space for a block. Returns `None` when the epoch or the stream has ended.
@@ -140,13 +120,9 @@ impl PeerLink {
 
 impl member::Link for PeerLink {
     fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
-        let bytes = payload.len();
-        // If blocks wait, this one is coded before its turn comes.
-        let coded = if self.is_slow.load(Ordering::Relaxed) { coded(&payload) } else { None };
-        let payload = coded.unwrap_or(payload);
         // If the stream has ended, the peer does not need the block.
         if let Some(held) = self.runtime.block_on(self.enter(payload.len())) {
-            let _ = self.parcels.send(Parcel::Block { layer, lane, checksum, bytes, payload, held });
+            let _ = self.parcels.send(Parcel::Block { layer, lane, checksum, payload, held });
         }
     }
 
@@ -159,11 +135,11 @@ impl member::Link for PeerLink {
 async fn push(
     peer: &ClientOptions,
     hello: PushHello,
-    blocks: impl Stream<Item = PushRequest> + Send + 'static,
+    queue: UnboundedReceiver<Parcel>,
 ) -> Result<(), String> {
     let connected = connect_to(peer).await.map_err(|error| with_causes(&error))?;
     let first = tokio_stream::once(PushRequest { content: Some(Content::Hello(hello)) });
-    let requests = first.chain(blocks);
+    let requests = first.chain(pieces(queue));
     match ExchangeClient::new(connected).push(requests).await {
         Ok(_) => Ok(()),
         Err(status) => Err(text(&status)),
@@ -181,22 +157,19 @@ async fn connect_to(options: &ClientOptions) -> Result<exact2048_net::client::Co
     }
 }
 
-/// Converts parcels to messages, and notes whether they had to wait. A block becomes several pieces, none of which is too
-/// long for a message.
-fn pieces(queue: UnboundedReceiver<Parcel>, is_slow: Arc<AtomicBool>) -> impl Stream<Item = PushRequest> {
+/// Converts parcels to messages. A block becomes several pieces, none of which is too long for a message.
+fn pieces(queue: UnboundedReceiver<Parcel>) -> impl Stream<Item = PushRequest> {
     let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
-    let messages = parcels.map(move |parcel| match parcel {
+    let messages = parcels.map(|parcel| match parcel {
         Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
-        Parcel::Block { layer, lane, checksum, bytes, payload, held } => {
-            counter!(observe::PUSHED_BYTES).increment(payload.len() as u64);
-            is_slow.store(held.since.elapsed() >= SLOW, Ordering::Relaxed);
+        Parcel::Block { layer, lane, checksum, payload, held } => {
+            let bytes = payload.len();
+            counter!(observe::PUSHED_BYTES).increment(bytes as u64);
             drop(held);
-            let coded_bytes = if payload.len() < bytes { payload.len() as u64 } else { 0 };
             let mut pieces = payload.into_pieces();
             let first = pieces.next().unwrap_or_default();
             let (layer, lane, bytes) = (layer.0, lane.code(), bytes as u64);
-            let block = PushBlock { layer, lane, bytes, first, checksum, coded_bytes };
-            let mut contents = vec![Content::Block(block)];
+            let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first, checksum })];
             contents.extend(pieces.map(Content::More));
             contents
         }
@@ -237,31 +210,5 @@ mod tests {
         assert!(sends.recv_timeout(Duration::from_millis(200)).is_err(), "there was no space");
         stop.store(true, Ordering::Relaxed);
         sends.recv_timeout(Duration::from_secs(60)).unwrap();
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn blocks_are_coded_after_one_that_waited() {
-        let (parcels, queue) = unbounded_channel();
-        let link = Arc::new(PeerLink::new(parcels, Arc::default()));
-        let messages = pieces(queue, Arc::clone(&link.is_slow));
-        tokio::pin!(messages);
-        let send = || {
-            let of_thread = Arc::clone(&link);
-            tokio::task::spawn_blocking(move || {
-                let payload = BytesList::from(bytes::Bytes::from_static(&[7; 5000]));
-                member::Link::send(&*of_thread, Layer(4), Lane::new(0, 0), 0, payload);
-            })
-        };
-        let mut coded_bytes = Vec::new();
-        for wait in [SLOW, Duration::ZERO] {
-            send().await.unwrap();
-            tokio::time::sleep(wait).await;
-            let Some(PushRequest { content: Some(Content::Block(block)) }) = messages.next().await else {
-                panic!("expected a block")
-            };
-            assert_eq!(block.bytes, 5000);
-            coded_bytes.push(block.coded_bytes);
-        }
-        assert!(coded_bytes[0] == 0 && (1..100).contains(&coded_bytes[1]), "{coded_bytes:?}");
     }
 }

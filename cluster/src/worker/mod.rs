@@ -19,7 +19,6 @@
 
 mod assigned;
 mod claims;
-mod coding;
 mod copies;
 mod epoch;
 mod exchange;

@@ -34,12 +34,8 @@ pub fn describe() {
     describe_gauge!(SENDING_BYTES, Unit::Bytes, "Bytes of blocks waiting to be sent to other workers");
     describe_gauge!(UNWRITTEN_BYTES, Unit::Bytes, "Bytes of packed layers waiting to be written as shards");
     describe_gauge!(REPORTS_WAITING, "Reports not acknowledged by the coordinator");
-    describe_counter!(PUSHED_BYTES, Unit::Bytes, "Bytes of blocks sent to other workers, after coding");
-    describe_counter!(
-        RECEIVED_BYTES,
-        Unit::Bytes,
-        "Bytes of blocks received from other workers, before decoding"
-    );
+    describe_counter!(PUSHED_BYTES, Unit::Bytes, "Bytes of blocks sent to other workers");
+    describe_counter!(RECEIVED_BYTES, Unit::Bytes, "Bytes of blocks received from other workers");
     describe_counter!(DENIED, "Calls with a wrong secret of the epoch");
     describe_counter!(WRITTEN_BYTES, Unit::Bytes, "Bytes of shards written to the store");
     describe_counter!(GIVEN_BYTES, Unit::Bytes, "Bytes of copies of shards sent to other workers");

@@ -15,7 +15,7 @@ use crate::task::Totals;
 
 /// Version of the protocol between workers and coordinator. It also covers the rule of [`assign`] and the definition
 /// of the fingerprint.
-pub const PROTOCOL_VERSION: u32 = 13;
+pub const PROTOCOL_VERSION: u32 = 12;
 
 /// Name of a job and of its run in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

@@ -153,7 +153,10 @@ pub(super) fn compress<T>(
     store: impl FnOnce(Codec, &[u8]) -> T,
 ) -> io::Result<T> {
     if let Some(planes) = packing.width.and_then(|width| Planes::split(raw, width)) {
-        let payload = planes.encode(|plane| packed(plane, Search::Level(PLANES_LEVEL)))?;
+        let pack = |plane: &[u8]| {
+            with_packer(Search::Level(PLANES_LEVEL), |packer| packer.pack(plane).map(<[u8]>::to_vec))
+        };
+        let payload = planes.encode(pack)?;
         if payload.len() < raw.len() {
             return Ok(store(Codec::Planes, &payload));
         }
@@ -162,19 +165,6 @@ pub(super) fn compress<T>(
         let packed = packer.pack(raw)?;
         Ok(if packed.len() < raw.len() { store(Codec::Zstd, packed) } else { store(Codec::Raw, raw) })
     })
-}
-
-/// Compresses bytes to one Zstandard frame with [`Packing::repeats`].
-///
-/// # Errors
-///
-/// An error of Zstandard, for example if memory is short.
-pub fn pack(raw: &[u8]) -> io::Result<Vec<u8>> {
-    packed(raw, Search::Repeats)
-}
-
-fn packed(raw: &[u8], search: Search) -> io::Result<Vec<u8>> {
-    with_packer(search, |packer| packer.pack(raw).map(<[u8]>::to_vec))
 }
 
 /// Decodes `encoded`, which must yield exactly `raw_bytes`. Allocates at most that many bytes, and as many for planes.
@@ -196,12 +186,8 @@ pub(super) fn decompress(codec: Codec, encoded: &[u8], raw_bytes: usize) -> io::
     }
 }
 
-/// Decodes Zstandard frames, which must yield at most `most_bytes`.
-///
-/// # Errors
-///
-/// If the frames are damaged or longer, or if memory is short.
-pub fn unpack(encoded: &[u8], most_bytes: usize) -> io::Result<Vec<u8>> {
+/// Decodes a Zstandard frame of at most `most_bytes`.
+fn unpack(encoded: &[u8], most_bytes: usize) -> io::Result<Vec<u8>> {
     let mut raw = Vec::new();
     raw.try_reserve_exact(most_bytes)?;
     UNPACKER.with_borrow_mut(|slot| {

@@ -19,7 +19,7 @@ mod reader;
 mod stored;
 mod writer;
 
-pub use codec::{Codec, Packing, pack, unpack};
+pub use codec::{Codec, Packing};
 pub use frame::Frame;
 pub use index::{Entry, FrameInfo};
 pub(crate) use look::{HEAD_BYTES, check_head};

@@ -11,7 +11,6 @@ use tonic::Code;
 use tonic::transport::{Channel, Server, server::TcpIncoming};
 
 use super::*;
-use crate::worker::coding::coded;
 
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
@@ -102,7 +101,7 @@ fn hello() -> Content {
 
 fn block(bytes: u64, first: &[u8]) -> Content {
     let first = Bytes::copy_from_slice(first);
-    Content::Block(PushBlock { layer: 20, lane: LANE.code(), bytes, first, checksum: 77, coded_bytes: 0 })
+    Content::Block(PushBlock { layer: 20, lane: LANE.code(), bytes, first, checksum: 77 })
 }
 
 fn more(bytes: &[u8]) -> Content {
@@ -132,40 +131,11 @@ async fn blocks_arrive_whole_and_in_order() {
     assert_eq!(*memo.frontiers.lock(), [Layer(22), Layer(24)]);
 }
 
-/// The checksum of a damaged block reveals the damage, so the epoch gets the block as it is.
-#[tokio::test]
-async fn coded_blocks_arrive_decoded() {
-    let (memo, mut client) = connected().await;
-    let long: Vec<u8> = (0..300_000).map(|i| (i / 4 % 100) as u8).collect();
-    let coded = coded(&BytesList::from(Bytes::from(long.clone()))).unwrap();
-    let mut damaged: Vec<u8> = coded.clone().into_pieces().flatten().collect();
-    damaged[3] ^= 0xff;
-    let coded_block = |bytes: &[u8]| {
-        let first = Bytes::copy_from_slice(bytes);
-        let coded_bytes = bytes.len() as u64;
-        Content::Block(PushBlock {
-            layer: 20,
-            lane: LANE.code(),
-            bytes: 300_000,
-            first,
-            checksum: 77,
-            coded_bytes,
-        })
-    };
-    let whole: Vec<u8> = coded.into_pieces().flatten().collect();
-    let contents = vec![hello(), coded_block(&whole), block(3, &[1, 2, 3]), coded_block(&damaged)];
-    assert_eq!(push(&mut client, contents).await.unwrap(), 3);
-    let blocks: Vec<Vec<u8>> = memo.blocks.lock().iter().map(|b| b.4.clone()).collect();
-    assert!(blocks == [long, vec![1, 2, 3], damaged]);
-}
-
 #[tokio::test]
 async fn messages_out_of_order_are_refused() {
     let (memo, mut client) = connected().await;
     let piece = vec![0u8; LEAST_PIECE_BYTES];
     let no_lane = PushBlock { lane: 17, ..PushBlock::default() };
-    let long_coded =
-        PushBlock { lane: LANE.code(), bytes: 100_000, coded_bytes: 100_000, ..PushBlock::default() };
     let refused = [
         ("hello", vec![block(0, &[])]),
         ("hello", vec![hello(), hello()]),
@@ -175,7 +145,6 @@ async fn messages_out_of_order_are_refused() {
         ("block.bytes", vec![hello(), block(20_000, &piece), more(&piece)]),
         ("block.bytes", vec![hello(), block(MOST_BYTES + 1, &piece)]),
         ("block.lane", vec![hello(), Content::Block(no_lane)]),
-        ("block.coded_bytes", vec![hello(), Content::Block(long_coded)]),
         ("more", vec![hello(), block(100_000, &[1])]),
         ("more", vec![hello(), block(100_000, &piece), more(&[])]),
     ];
@@ -306,13 +275,12 @@ fn any_content() -> impl Strategy<Value = Content> {
         (0..2 * LEAST_PIECE_BYTES).prop_map(|length| vec![0; length]),
     ];
     let length = prop_oneof![0..100u64, 0..100_000u64, any::<u64>()];
-    let coded_bytes = prop_oneof![Just(0), length.clone()];
     prop_oneof![
-        (any::<u32>(), prop_oneof![Just(LANE.code()), any::<u64>()], length, coded_bytes, bytes.clone())
-            .prop_map(|(layer, lane, bytes, coded_bytes, first)| {
-                let first = first.into();
-                Content::Block(PushBlock { layer, lane, bytes, first, checksum: 0, coded_bytes })
-            }),
+        (any::<u32>(), prop_oneof![Just(LANE.code()), any::<u64>()], length, bytes.clone()).prop_map(
+            |(layer, lane, bytes, first)| {
+                Content::Block(PushBlock { layer, lane, bytes, first: first.into(), checksum: 0 })
+            }
+        ),
         bytes.prop_map(|bytes| Content::More(bytes.into())),
         any::<u32>().prop_map(Content::Frontier),
     ]
