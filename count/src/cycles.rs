@@ -1,11 +1,11 @@
-//! The symmetries of a board as permutations of its cells.
+//! The symmetries of a board as permutations of its playable cells.
 
 use std::collections::BTreeMap;
 
 use exact2048_game::BoardSize;
 use exact2048_game::symmetry::Symmetries;
 
-/// Numbers of cycles of each length in a permutation of cells.
+/// Numbers of cycles of each length in a permutation of playable cells.
 ///
 /// A board is its own image if all cells of each cycle have the same contents.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -17,9 +17,9 @@ impl CycleType {
         Self(BTreeMap::from([(1, cells)]))
     }
 
-    fn of(permutation: &[u8]) -> Self {
+    fn of(permutation: &[u8], size: BoardSize) -> Self {
         let mut cycles = BTreeMap::new();
-        let mut seen = vec![false; permutation.len()];
+        let mut seen: Vec<bool> = (0..permutation.len()).map(|place| size.is_stone(place)).collect();
         for start in 0..permutation.len() {
             let (mut at, mut length) = (start, 0);
             while !std::mem::replace(&mut seen[at], true) {
@@ -48,7 +48,7 @@ impl CycleType {
 pub fn cycle_types(size: BoardSize) -> BTreeMap<CycleType, u128> {
     let mut types = BTreeMap::new();
     for permutation in Symmetries::new(size).permutations() {
-        *types.entry(CycleType::of(permutation)).or_default() += 1;
+        *types.entry(CycleType::of(permutation, size)).or_default() += 1;
     }
     types
 }

@@ -12,7 +12,6 @@ use exact2048_solution::Run;
 use serde_json::{Value, json};
 
 use crate::display::ProgressLine;
-use crate::job::require_no_stones;
 use crate::place::StoreOptions;
 use crate::units::{self, count};
 use crate::{Failure, output};
@@ -30,7 +29,7 @@ Examples:
 The counts are upper bounds from formulas; no board is enumerated. With --run, the command also prints which share of
 the possible boards are states of the run. docs/count.md has the formulas and the source.")]
 pub struct Args {
-    /// Set the rows and columns, for example 4x4: 2 to 16 cells, sides of 1 to 8
+    /// Set the rows and columns, for example 4x4: 2 to 16 cells, sides of 1 to 8; with stones, 4x4:PICTURE
     #[arg(long, value_name = "RxC", group = "what")]
     board: Option<BoardSize>,
     /// Count boards whose tiles are all below this tile, a power of two from 8 to 131072 [default: no limit]
@@ -64,7 +63,6 @@ pub fn main(args: &Args) -> Result<()> {
         (None, Some(board)) => (board, args.target, None),
         (None, None) => return Err(Failure::usage("expected --board or --run".to_owned()).into()),
     };
-    require_no_stones(size, "count")?;
     let bounds = bounds(size, target)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.csv {
