@@ -356,20 +356,33 @@ async fn formations_are_served() {
 fn other_commands_refuse_stones() {
     let refused = "expected a board without stones";
     let board = "2x3:..x/...";
-    for args in [
-        &["plan", "--board", board][..],
-        &["count", "--board", board],
-        &["play", "--board", board, "--player", "greedy", "--games", "1"],
-    ] {
+    for args in
+        [&["plan", "--board", board][..], &["play", "--board", board, "--player", "greedy", "--games", "1"]]
+    {
         exact2048(args).exits(2).says(&[refused, args[0]]);
     }
     let solved = Solved::new(&format!("--board {board} --objective reach:16"));
-    on_run(&solved.run(), "count", &[]).exits(2).says(&[refused]);
     on_run(&solved.run(), "play", &["--player", "greedy", "--games", "1"]).exits(2).says(&[refused]);
     on_run(&solved.run(), "evaluate", &["--player", "greedy"]).exits(2).says(&[refused]);
     let page = solved.run().join("page.html");
     on_run(&solved.run(), "report", &["-o", page.to_str().unwrap()]).exits(2).says(&[refused]);
     assert!(!page.exists());
+}
+
+/// Formulas bound the states of a formation, and `solve` prints the bound before it begins.
+#[test]
+fn formations_have_a_bound_on_their_states() {
+    for board in ["2x3:..x/...", "3x3:.../..x/.xx", "2x4:.#../...#"] {
+        let place = Place::new();
+        let run = place.join("run");
+        try_solve(&run, &format!("--board {board} --objective reach:32"))
+            .exits(0)
+            .says(&["at most", "states"]);
+        let totals = &on_run(&run, "count", &["--json"]).exits(0).json()["totals"];
+        let states: f64 = text(&totals["states"]).parse().unwrap();
+        let bound: f64 = text(&totals["within_tile_bound"]["orbits"]).parse().unwrap();
+        assert!(states <= bound && bound < 20.0 * states, "{board}: {states} of {bound}");
+    }
 }
 
 /// A board must show exactly the stones of the formation.

@@ -163,23 +163,24 @@ impl ProgressLine {
         self.bar.as_ref().and_then(|_| columns())
     }
 
-    /// Shows the finished share and the parts, most important first. Without a terminal, shows them only every few
-    /// seconds.
-    pub fn show(&self, share: f64, parts: &[String]) {
+    /// Shows the finished share, if known, and the parts, most important first. Without a terminal, shows them only every
+    /// few seconds.
+    pub fn show(&self, share: impl Into<Option<f64>>, parts: &[String]) {
+        let share: Option<f64> = share.into();
         if let (Some(bar), Some(columns)) = (&self.bar, columns()) {
             let name = if columns < NARROW { self.name.to_owned() } else { format!("{:<9}", self.name) };
             // Some terminals wrap after the last column.
-            bar.set_message(
-                lines(&format!("{name} {}{}", done(share, columns), self.of), parts, columns - 1).join("\n"),
-            );
+            let share = share.map_or(String::new(), |share| format!(" {}{}", done(share, columns), self.of));
+            bar.set_message(lines(&format!("{name}{share}"), parts, columns - 1).join("\n"));
             return;
         }
         let mut next = self.next_plain.lock();
         if Instant::now() >= *next {
             *next = Instant::now() + PLAIN_INTERVAL;
             let parts: Vec<&str> = parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
-            let share = format!("{}{}", units::percent(share), self.of);
-            write_line(&format!("{}: {share}, {}", self.name, parts.join(", ")));
+            let share =
+                share.map_or(String::new(), |share| format!("{}{}, ", units::percent(share), self.of));
+            write_line(&format!("{}: {share}{}", self.name, parts.join(", ")));
         }
     }
 

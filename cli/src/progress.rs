@@ -31,6 +31,9 @@ pub struct ProgressDisplay {
     course: Arc<Mutex<Course>>,
     begun: Instant,
     disk: Disk,
+    /// Whether costs of layers are known. They are estimates for whole games on boards without stones. In other runs,
+    /// the unit of work is a state, and the upward pass is of unknown length.
+    has_costs: bool,
     display: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -80,10 +83,9 @@ struct Course {
 }
 
 impl Course {
-    /// Begins a segment. The segments in `later` follow it.
-    fn begin(&mut self, segment: Segment, later: &[Segment], cost: &PassCost) {
-        let later: f64 = later.iter().map(|&segment| cost.of(segment)).sum();
-        self.all = self.finished + cost.of(segment) + later;
+    /// Begins a segment with this work in it and after it, 0 if unknown.
+    fn begin(&mut self, work: f64) {
+        self.all = self.finished + work;
     }
 
     /// Records the cost of the finished work at the time `now`.
@@ -109,6 +111,37 @@ struct Task {
     history: Sparkline,
     /// States already included in the rate.
     counted: u64,
+    /// States of this segment and the rest of its pass; `None` if the work is measured by costs.
+    states: Option<PassStates>,
+}
+
+/// Number of missing states of a pass; `None` if they are not enumerated yet.
+type PassStates = Option<u64>;
+
+impl Task {
+    /// The finished work of the segment, up to a layer with this number of states.
+    fn finished(&self, layer: Layer, states: u64) -> f64 {
+        if self.states.is_some() { states as f64 } else { self.cost.of_finished(self.segment, layer) }
+    }
+
+    /// The finished share of the pass; `None` if unknown.
+    fn share(&self, finished: f64) -> Option<f64> {
+        match self.states {
+            None => Some(self.pass.share(finished)),
+            Some(left) => left.map(|left| {
+                let before = self.pass.states as f64;
+                ((before + finished) / (before + left as f64).max(1.0)).min(1.0)
+            }),
+        }
+    }
+
+    /// The work that is left in the pass; `None` if unknown.
+    fn left(&self, finished: f64) -> Option<f64> {
+        match self.states {
+            None => Some(self.cost.of(self.segment) - finished + self.pass.later),
+            Some(left) => left.map(|left| (left as f64 - finished).max(0.0)),
+        }
+    }
 }
 
 /// A pass at the start of one of its segments. `done`, `all` and `later` are costs.
@@ -150,10 +183,11 @@ impl ProgressDisplay {
         let shards = run.catalog().shards();
         let before = shards.iter().map(|shard| shard.record.bytes).sum();
         let limited = run.dir().allowance().cloned().map(Disk::Limited);
-        Self::new(PassCost::new(run.params(), dense_rows), limited.unwrap_or(Disk::Any(before)))
+        let cost = PassCost::new(run.params(), dense_rows);
+        Self::new(cost, limited.unwrap_or(Disk::Any(before)), run.params().game().is_whole())
     }
 
-    fn new(cost: PassCost, disk: Disk) -> Self {
+    fn new(cost: PassCost, disk: Disk, has_costs: bool) -> Self {
         let mut course = Course::default();
         course.pace.resume(Duration::ZERO);
         Self {
@@ -162,6 +196,7 @@ impl ProgressDisplay {
             course: Arc::new(Mutex::new(course)),
             begun: Instant::now(),
             disk,
+            has_costs,
             display: Mutex::default(),
         }
     }
@@ -179,7 +214,20 @@ impl ProgressDisplay {
         let mut rate = Rate::default();
         rate.begin(self.begun.elapsed());
         let cost = Arc::clone(&self.cost);
-        Task { segment, cost, pass, rate, history: Sparkline::default(), counted: 0 }
+        let of_pass = later.iter().filter(|part| part.phase == segment.phase).chain([&segment]);
+        let missing: Vec<&Segment> = of_pass.collect();
+        let is_missing = |layer: Layer| missing.iter().any(|part| (part.first..=part.last).contains(&layer));
+        let known = states.iter().filter(|counts| is_missing(counts.layer)).map(|counts| counts.states).sum();
+        let states = (!self.has_costs).then(|| (segment.phase == Phase::BackUp).then_some(known));
+        Task { segment, cost, pass, rate, history: Sparkline::default(), counted: 0, states }
+    }
+
+    /// The work of a segment and of all later ones; 0 if unknown.
+    fn work(&self, task: &Task, later: &[Segment]) -> f64 {
+        match task.states {
+            None => self.cost.of(task.segment) + later.iter().map(|&part| self.cost.of(part)).sum::<f64>(),
+            Some(left) => left.unwrap_or(0) as f64,
+        }
     }
 }
 
@@ -193,7 +241,7 @@ impl SolveWatch for ProgressDisplay {
         let (counters, course, begun) = (Arc::clone(&self.counters), Arc::clone(&self.course), self.begun);
         let disk = self.disk.clone();
         let mut task = self.task(segment, later, states);
-        course.lock().begin(segment, later, &self.cost);
+        course.lock().begin(self.work(&task, later));
         let thread = std::thread::spawn(move || {
             let line = ProgressLine::with_share_of(segment.phase.name(), pass::way(segment.phase));
             while !counters.finished.load(Ordering::Relaxed) {
@@ -209,7 +257,7 @@ impl SolveWatch for ProgressDisplay {
             let mut course = course.lock();
             // The segment ends early if a shard must be recomputed first.
             let layer = Layer(counters.layer.load(Ordering::Relaxed));
-            course.finished += task.cost.of_finished(task.segment, layer);
+            course.finished += task.finished(layer, counters.states.load(Ordering::Relaxed));
         });
         *self.display.lock() = Some(thread);
     }
@@ -261,7 +309,7 @@ pub fn unsolved(error: RunSolveError, repeated: Option<LayerRange>) -> anyhow::E
     }
 }
 
-/// Returns the finished share of the pass and further texts. The most important texts come first, because terminals can be
+/// Returns the finished share of the pass, if known, and further texts. The most important texts come first, because terminals can be
 /// narrow. With `columns`, the texts include a sparkline of the rate.
 fn describe(
     counters: &Counters,
@@ -269,24 +317,24 @@ fn describe(
     course: &mut Course,
     now: Duration,
     columns: Option<usize>,
-) -> (f64, Vec<String>) {
+) -> (Option<f64>, Vec<String>) {
     let states = counters.states.load(Ordering::Relaxed);
     let layer = Layer(counters.layer.load(Ordering::Relaxed));
-    let finished = task.cost.of_finished(task.segment, layer);
+    let finished = task.finished(layer, states);
     course.reach(course.finished + finished, now);
     task.rate.add(states.saturating_sub(task.counted) as f64, now);
     task.counted = states;
     let rate = task.rate.per_second(now);
     task.history.add(rate, now);
     let time_for = |work: f64| course.time_for(work, now).map(|left| left.as_secs_f64());
-    let of_pass = time_for(task.cost.of(task.segment) - finished + task.pass.later);
+    let of_pass = task.left(finished).and_then(time_for);
     let parts = vec![
         pass::time_left(of_pass, time_for(course.all - course.done)),
         format!("layer {} of {}", units::count(layer.0), units::count(task.segment.last.0)),
         task.history.with_bars(&units::rate(rate), columns),
         format!("{} states", units::count(task.pass.states + states)),
     ];
-    (task.pass.share(finished), parts)
+    (task.share(finished), parts)
 }
 
 #[cfg(test)]
@@ -302,17 +350,17 @@ mod tests {
         let params = Params::small("3x3");
         let segments = Recipe::new(&params, &Holdings::default()).steps();
         let cost = cost(&params);
-        let progress = ProgressDisplay::new(cost.clone(), Disk::Any(0));
+        let progress = ProgressDisplay::new(cost.clone(), Disk::Any(0), true);
         let mut course = progress.course.lock();
-        course.begin(segments[0], &segments[1..], &cost);
+        let mut up = progress.task(segments[0], &segments[1..], &[]);
+        course.begin(progress.work(&up, &segments[1..]));
         let mut print_note = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
             progress.counters.layer.store(layer, Ordering::Relaxed);
             progress.counters.states.store(states, Ordering::Relaxed);
             let said =
                 describe(&progress.counters, task, &mut course, Duration::from_secs_f64(seconds), None);
-            (said.0, said.1.join(", "))
+            (said.0.unwrap(), said.1.join(", "))
         };
-        let mut up = progress.task(segments[0], &segments[1..], &[]);
         assert!(print_note(&mut up, 4, 0, 0.0).1.starts_with("time left unknown, layer 4 of 2,044"));
         // Layers take time in proportion to their cost, 200 s in total.
         let [whole, later] = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.of_pass(phase));
@@ -338,7 +386,7 @@ mod tests {
     #[test]
     fn a_resumed_run_shows_the_whole_pass() {
         let params = Params::small("3x3");
-        let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
+        let progress = ProgressDisplay::new(cost(&params), Disk::Any(0), true);
         let segment = |phase, first, last| Segment { phase, first: Layer(first), last: Layer(last) };
         let counts = [(1018, 700), (1020, 200), (1022, 100)].map(|(layer, states)| LayerCounts {
             layer: Layer(layer),
@@ -349,7 +397,7 @@ mod tests {
         let mut print_note = |mut task: Task, states: u64| {
             progress.counters.states.store(states, Ordering::Relaxed);
             let (share, parts) = describe(&progress.counters, &mut task, &mut course, Duration::ZERO, None);
-            (share, parts[3].clone())
+            (share.unwrap(), parts[3].clone())
         };
 
         progress.counters.layer.store(1024, Ordering::Relaxed);
@@ -376,16 +424,17 @@ mod tests {
     fn the_downward_pass_has_its_own_cost() {
         let params = Params::small("3x3");
         let segments = Recipe::new(&params, &Holdings::default()).steps();
-        let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
+        let progress = ProgressDisplay::new(cost(&params), Disk::Any(0), true);
         let mut course = progress.course.lock();
-        course.begin(segments[1], &[], &progress.cost);
         let mut down = progress.task(segments[1], &[], &[]);
+        course.begin(progress.work(&down, &[]));
         let whole = progress.cost.of_pass(Phase::BackUp);
         for layer in (800..2044).rev().step_by(2) {
             progress.counters.layer.store(layer, Ordering::Relaxed);
             let done = progress.cost.of_finished(segments[1], Layer(layer)) / whole;
             let now = Duration::from_secs_f64(80.0 * done);
             let (share, parts) = describe(&progress.counters, &mut down, &mut course, now, None);
+            let share = share.unwrap();
             assert!((share - done).abs() < 1e-9, "{share} at layer {layer}, not {done}");
             // No pass follows.
             assert!(!parts[0].contains("whole job"), "{}", parts[0]);
@@ -395,5 +444,39 @@ mod tests {
                 assert!((left as f64 - 80.0 * (1.0 - done)).abs() <= 21.0, "{} at {done}", parts[0]);
             }
         }
+    }
+
+    /// Nobody knows the number of states of a formation before its upward pass ends.
+    #[test]
+    fn a_run_without_costs_counts_states() {
+        let params = Params::usual("2x3:..x/...", "reach:16").build().unwrap();
+        let progress = ProgressDisplay::new(cost(&params), Disk::Any(0), false);
+        let segment = |phase, first, last| Segment { phase, first: Layer(first), last: Layer(last) };
+        let (up, down) = (segment(Phase::Enumerate, 4, 40), segment(Phase::BackUp, 4, 36));
+        let counts = [(30, 300), (34, 500), (38, 200)].map(|(layer, states)| LayerCounts {
+            layer: Layer(layer),
+            states,
+            afterstates: 1,
+        });
+        let mut course = progress.course.lock();
+        let mut show = |task: &mut Task, work: f64, states: u64, seconds: u64| {
+            course.begin(work);
+            progress.counters.states.store(states, Ordering::Relaxed);
+            let (share, parts) =
+                describe(&progress.counters, task, &mut course, Duration::from_secs(seconds), None);
+            (share, parts[0].clone())
+        };
+        let mut task = progress.task(up, &[down], &[]);
+        let work = progress.work(&task, &[down]);
+        let unknown = (None, "time left unknown".to_owned());
+        assert_eq!(
+            [show(&mut task, work, 100, 1), show(&mut task, work, 900, 100)],
+            [unknown.clone(), unknown]
+        );
+        let mut task = progress.task(down, &[], &counts);
+        let work = progress.work(&task, &[]);
+        assert_eq!((work, show(&mut task, work, 0, 100).0), (800.0, Some(0.2)));
+        let (share, left) = show(&mut task, work, 400, 140);
+        assert!(share == Some(0.6) && left != "time left unknown" && !left.contains("whole job"), "{left}");
     }
 }

@@ -141,7 +141,7 @@ pub fn main(args: &Args) -> Result<()> {
         states: is_known.then_some(states.round() as u64),
         states_about: (!is_known).then_some(states),
         states_range: (!is_known).then_some([states / factor, states * factor]),
-        states_at_most: if is_known { None } else { at_most(&params)? },
+        states_at_most: if is_known { None } else { at_most(&params).map(|most| most.to_string()) },
         measured_before: knowledge == Knowledge::Solved,
         off_by_at_most: knowledge.cost_factor(),
         least_memory_bytes: exact2048_worker::least_memory_bytes(&asked, threads),
@@ -213,18 +213,18 @@ fn values(params: &Params) -> &'static str {
 /// Smallest exponent of a target tile for which boards can be counted.
 const LEAST_TARGET: u8 = 3;
 
-/// Upper bound on the number of states up to symmetry, from formulas.
-fn at_most(params: &Params) -> Result<Option<String>> {
+/// Upper bound on the number of states up to symmetry, from formulas; `None` if no formula covers the largest tiles.
+pub fn at_most(params: &Params) -> Option<u128> {
     let Some(until) = params.contents().until() else {
         let target = params.game().objective().winning_exponent().map(|exponent| 1 << exponent);
-        let Ok(bounds) = Bounds::new(params.game().board(), target, |_| ()) else { return Ok(None) };
-        return Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()));
+        let bounds = Bounds::new(params.game().board(), target, |_| ()).ok()?;
+        return Some(bounds.total(Counted::WithinTileBound).orbits);
     };
     // No board up to `until_layer` contains this tile.
     let target = 1 << (params.largest_exponent() + 1).max(LEAST_TARGET);
-    let Ok(bounds) = Bounds::new(params.game().board(), Some(target), |_| ()) else { return Ok(None) };
+    let bounds = Bounds::new(params.game().board(), Some(target), |_| ()).ok()?;
     let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until.0));
-    Ok(Some(layers.map(|layer| layer.within_tile_bound.orbits).sum::<u128>().to_string()))
+    Some(layers.map(|layer| layer.within_tile_bound.orbits).sum())
 }
 
 /// Measured speed of this machine.

@@ -16,6 +16,7 @@ use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
+use super::plan::at_most;
 use super::verify::Watch;
 use crate::choice::{LayerCost, choose};
 use crate::job::JobArgs;
@@ -195,7 +196,11 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
 /// Reports the disk and memory that the job needs and that are free.
 fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
     if !run.params().game().is_whole() {
-        return; // Estimates hold for whole games only.
+        // Estimates hold for whole games without stones. Of a formation, the number of boards is known.
+        if run.params().game().board().stone().is_some() && run.params().game().from().is_none() {
+            report_bound(run.params());
+        }
+        return;
     }
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
     let left_bytes = run.dir().allowance().map(|allowance| allowance.free_bytes().max(0) as u64);
@@ -211,6 +216,16 @@ fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
         display::print_note(&format!(
             "note: --disk removes reachability data once no value needs it, up to {} of this run",
             units::size(disk::removable_bytes(run)),
+        ));
+    }
+}
+
+/// Reports how many states a formation has at most, because nothing else is known before its upward pass ends.
+fn report_bound(params: &Params) {
+    if let Some(states) = at_most(params) {
+        display::print_note(&format!(
+            "note: this formation has at most {} states; each takes about 0.1 µs of a core and a byte of disk",
+            units::rough(states as f64)
         ));
     }
 }
