@@ -446,7 +446,7 @@ mod tests {
         }
     }
 
-    /// Nobody knows the number of states of a formation before its upward pass ends.
+    /// The number of states of a formation is unknown before its upward pass ends.
     #[test]
     fn a_run_without_costs_counts_states() {
         let params = Params::usual("2x3:..x/...", "reach:16").build().unwrap();
