@@ -176,6 +176,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
         ),
         ("stats", on(&plain, "stats")),
         ("count", [on(&plain, "count"), call("count --board 2x2")].concat()),
+        ("formations", call("formations")),
         (
             "play",
             [

@@ -20,7 +20,7 @@ Examples:
 Locks stand for large tiles that double from one to the next. With n locks, the smallest of which is the tile to reach,
 the tile to reach completes a chain that merges to 2^n times the tile. docs/endgames.md describes formations.")]
 pub struct Args {
-    /// Print one JSON array
+    /// Print one JSON object for each formation
     #[arg(long)]
     json: bool,
 }
@@ -30,13 +30,13 @@ pub fn main(args: &Args) -> Result<()> {
     let mut out = io::stdout().lock();
     let locks = |formation: &Formation| formation.size().stones().count_ones();
     if args.json {
-        let view = |of: &Formation| {
-            json!({
-                "name": of.name, "picture": of.picture, "locks": locks(of), "cells": of.size().cells(),
+        for of in &Formation::ALL {
+            let view = json!({
+                "name": of.name, "picture": of.picture, "cells": of.size().cells(), "locks": locks(of),
                 "factor": 1u32 << locks(of),
-            })
-        };
-        writeln!(out, "{}", json!(Formation::ALL.iter().map(view).collect::<Vec<_>>()))?;
+            });
+            writeln!(out, "{view}")?;
+        }
         return Ok(());
     }
     let row = |of: &Formation| {
