@@ -6,6 +6,7 @@ use crate::{common, published, reference};
 
 use std::collections::BTreeMap;
 
+use common::cluster::Cluster;
 use common::query_calls;
 use common::serving::Server;
 use common::{Place, Solved, close, exact2048, files, layers, number, on_run, query, solve, text, try_solve};
@@ -349,6 +350,21 @@ async fn formations_are_served() {
     let statuses = batch.unwrap().unwrap().statuses;
     assert_eq!(statuses, [v1::BoardStatus::Ok as i32, v1::BoardStatus::Invalid as i32]);
     server.stop();
+}
+
+/// A cluster job of a formation has the results of one process. Its name has no picture, because names are no paths.
+#[test]
+fn formations_are_solved_by_clusters() {
+    let cluster = Cluster::new(2);
+    for (board, named) in [("3x3:.../..x/.xx", "3x3-locked1a0"), ("2x4:.#../...#", "2x4-walls82")] {
+        let options = format!("--board {board} --objective reach:32");
+        let job = cluster.submit(&options);
+        assert!(job.starts_with(named), "{job}");
+        let done = cluster.wait(&job);
+        assert_eq!((text(&done["state"]), text(&done["board"])), ("done", board));
+        let alone = Solved::new(&options);
+        assert_eq!(cluster.verified_fingerprint(&job), alone.fingerprint());
+    }
 }
 
 /// Commands that do not know stones refuse them, instead of showing the numbers of another game.

@@ -1,7 +1,7 @@
 //! Names of jobs. The run of a job has the same name in the store.
 
 use exact2048_coordinator::cluster::JobId;
-use exact2048_game::{Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
+use exact2048_game::{Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner, Stone};
 
 /// Maximum length of a name in bytes. File systems allow longer names, but these are hard to read.
 pub const MAX_BYTES: usize = 63;
@@ -44,7 +44,12 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
     let (game, contents) = (params.game(), params.contents());
-    let mut name = game.board().to_string();
+    let board = game.board();
+    let mut name = format!("{}x{}", board.rows(), board.cols());
+    if let Some(stone) = board.stone() {
+        let stones = if stone == Stone::Locked { "locked" } else { "walls" };
+        name += &format!("-{stones}{:x}", board.stones());
+    }
     if game.objective() != Objective::Score {
         name += &format!("-{}", game.objective().to_string().replace(':', ""));
     }
@@ -124,6 +129,8 @@ mod tests {
                 "2x2-keep3.7",
             ),
             (params("3x3", "lose:64", "0.1", Precision::Bits64, None), "3x3-lose64-64bit"),
+            (params("2x3:..x/...", "reach:16", "0.1", Precision::Bits32, None), "2x3-locked4-reach16"),
+            (params("2x3:.../#.#", "reach:16", "0.1", Precision::Bits32, None), "2x3-walls28-reach16"),
             (
                 Params::usual("3x3", "score").best_moves(true).kept(KeptLayers::default()).build().unwrap(),
                 "3x3-moves",

@@ -167,7 +167,9 @@ impl BoardSize {
     ///
     /// [`BoardError::Picture`] if the picture has other rows or columns, or stones of two kinds.
     pub fn with_picture(self, picture: &str) -> Result<Self, BoardError> {
-        let (stones, kind) = stones::parse_picture(picture, self.rows(), self.cols())?;
+        let found = stones::parse_picture(picture, self.rows(), self.cols());
+        let (stones, kind) =
+            found.map_err(|reason| BoardError::Picture { text: picture.to_owned(), reason })?;
         let (rows, cols) = (self.rows.into(), self.cols.into());
         kind.map_or_else(|| Self::new(rows, cols), |kind| Self::with_stones(rows, cols, stones, kind))
     }

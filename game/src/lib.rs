@@ -37,7 +37,6 @@ pub mod discount;
 mod endings;
 pub mod fixed;
 pub mod formation;
-mod frame;
 pub mod huge;
 pub mod images;
 pub mod kept;
@@ -53,6 +52,7 @@ pub mod packed;
 pub mod params;
 pub mod pattern;
 pub mod patterns;
+mod perspective;
 pub mod placer;
 pub mod ranks;
 pub mod rowset;
@@ -75,7 +75,6 @@ pub mod value_step;
 
 pub use board::{Board, BoardError, BoardSize};
 pub use discount::Discount;
-pub use frame::{Asked, Frame};
 pub use huge::HugeTiles;
 pub use kept::KeptLayers;
 pub use lane::Lane;
@@ -85,5 +84,6 @@ pub use params::{
     Game, OpenChoices, Params, ParamsBuilder, ParamsError, ParamsRecord, Precision, RunContents, StartState,
     TileSplit, position,
 };
+pub use perspective::{Asked, Perspective};
 pub use stones::Stone;
 pub use value_step::ValueStep;

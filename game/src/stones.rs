@@ -3,8 +3,6 @@
 //! A *lock* stands for a large tile that the player keeps in its cell. Any move that would slide a lock is illegal. A
 //! *wall* is an obstacle: tiles slide up to it, and it forbids no move.
 
-use crate::board::BoardError;
-
 /// Kind of the stones of a board.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stone {
@@ -44,18 +42,13 @@ impl Stone {
 }
 
 /// Parses a picture such as `..../..../.xxx/.xxx`, one symbol a cell. Returns the places of the stones, one bit each,
-/// and their kind. The kind is `None` without stones.
-pub(crate) fn parse_picture(
-    text: &str,
-    rows: usize,
-    cols: usize,
-) -> Result<(u16, Option<Stone>), BoardError> {
-    let bad = |reason: String| BoardError::Picture { text: text.to_owned(), reason };
+/// and their kind. The kind is `None` without stones. An error names the expected picture, the one found, and the remedy.
+pub(crate) fn parse_picture(text: &str, rows: usize, cols: usize) -> Result<(u16, Option<Stone>), String> {
     let lines: Vec<&str> = text.trim().split('/').map(str::trim).collect();
     if lines.len() != rows || lines.iter().any(|line| line.chars().count() != cols) {
-        return Err(bad(format!(
+        return Err(format!(
             "expected {rows} rows of {cols} symbols, separated by '/'; write one symbol for each cell"
-        )));
+        ));
     }
     let (mut stones, mut kind) = (0u16, None);
     for (place, symbol) in lines.iter().flat_map(|line| line.chars()).enumerate() {
@@ -63,14 +56,12 @@ pub(crate) fn parse_picture(
             continue;
         }
         let stone = Stone::of_symbol(symbol).ok_or_else(|| {
-            bad(format!(
+            format!(
                 "expected '{PLAYABLE}' for a playable cell, 'x' for a lock or '#' for a wall, found {symbol:?}; correct it"
-            ))
+            )
         })?;
         if *kind.get_or_insert(stone) != stone {
-            return Err(bad(
-                "expected stones of one kind, found locks and walls; use only x or only #".to_owned()
-            ));
+            return Err("expected stones of one kind, found locks and walls; use only x or only #".to_owned());
         }
         stones |= 1 << place;
     }

@@ -1,7 +1,7 @@
 //! The answer about one state, and its JSON.
 
 use exact2048_game::rules::Move;
-use exact2048_game::{Board, BoardSize, Frame};
+use exact2048_game::{Board, BoardSize, Perspective};
 use serde::Serialize;
 
 use crate::oracle::{Advice, Evaluation, MoveValue};
@@ -67,7 +67,7 @@ pub struct MoveView {
 
 impl StateView {
     /// The view of an answer of a run with boards of this size.
-    pub fn new(answer: &StateAnswer, size: BoardSize, frame: &Frame) -> Self {
+    pub fn new(answer: &StateAnswer, size: BoardSize, perspective: &Perspective) -> Self {
         let (board, canonical, layer) = answer.state();
         let known_reachable = match answer {
             StateAnswer::Values(Evaluation { is_known_reachable: false, .. }) => Some(false),
@@ -75,24 +75,26 @@ impl StateView {
         };
         let (value, error_bound, best, moves) = match answer {
             StateAnswer::Values(of) => {
-                let moves = shown_moves(&of.moves, frame);
-                let moves =
-                    moves.map(|(shown, m)| MoveView::of_value(shown, m, of.error_bound, frame)).collect();
+                let moves = shown_moves(&of.moves, perspective);
+                let moves = moves
+                    .map(|(shown, m)| MoveView::of_value(shown, m, of.error_bound, perspective))
+                    .collect();
                 (Some(of.value), Some(of.error_bound), of.best, moves)
             }
             StateAnswer::BestMove(of) => {
-                let moves = Move::ALL.into_iter().map(|made| MoveView::of_advice(made, of, frame)).collect();
+                let moves =
+                    Move::ALL.into_iter().map(|made| MoveView::of_advice(made, of, perspective)).collect();
                 (None, None, of.best, moves)
             }
         };
         Self {
-            board: frame.text(board),
+            board: perspective.text(board),
             canonical: canonical.to_text(size),
             layer,
             known_reachable,
             value,
             error_bound,
-            best: best.map(|best| frame.shown_move(best).name()),
+            best: best.map(|best| perspective.shown_move(best).name()),
             moves,
         }
     }
@@ -101,16 +103,16 @@ impl StateView {
 /// The values of moves in the order of the shown moves, with these.
 pub fn shown_moves<'a>(
     moves: &'a [MoveValue],
-    frame: &'a Frame,
+    perspective: &'a Perspective,
 ) -> impl Iterator<Item = (Move, &'a MoveValue)> {
     Move::ALL.into_iter().filter_map(move |shown| {
-        let of_run = frame.of_run(shown);
+        let of_run = perspective.of_run(shown);
         Some((shown, moves.iter().find(|made| made.direction == of_run)?))
     })
 }
 
 impl MoveView {
-    fn of_value(shown: Move, of: &MoveValue, error_bound: f64, frame: &Frame) -> Self {
+    fn of_value(shown: Move, of: &MoveValue, error_bound: f64, perspective: &Perspective) -> Self {
         let outcome = of.outcome;
         Self {
             direction: shown.name(),
@@ -118,15 +120,15 @@ impl MoveView {
             score: outcome.map(|outcome| outcome.score),
             value: outcome.map(|outcome| outcome.value),
             error_bound: outcome.map(|outcome| outcome.error_bound).filter(|&bound| bound != error_bound),
-            afterstate: outcome.map(|outcome| frame.text(outcome.after)),
-            worst_spawn: outcome.and_then(|outcome| outcome.worst_spawn).map(|board| frame.text(board)),
+            afterstate: outcome.map(|outcome| perspective.text(outcome.after)),
+            worst_spawn: outcome.and_then(|outcome| outcome.worst_spawn).map(|board| perspective.text(board)),
             best: outcome.is_some_and(|outcome| outcome.is_best),
             may_be_best: outcome.and_then(|outcome| outcome.may_be_best),
         }
     }
 
-    fn of_advice(shown: Move, advice: &Advice, frame: &Frame) -> Self {
-        let of_run = frame.of_run(shown);
+    fn of_advice(shown: Move, advice: &Advice, perspective: &Perspective) -> Self {
+        let of_run = perspective.of_run(shown);
         let made = advice.moves.get(of_run);
         Self {
             direction: shown.name(),
@@ -134,7 +136,7 @@ impl MoveView {
             score: made.map(|(_, score)| score),
             value: None,
             error_bound: None,
-            afterstate: made.map(|(after, _)| frame.text(after)),
+            afterstate: made.map(|(after, _)| perspective.text(after)),
             worst_spawn: None,
             best: advice.best == Some(of_run),
             may_be_best: None,

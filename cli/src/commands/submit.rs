@@ -14,7 +14,7 @@ use exact2048_solution::{Holdings, Recipe};
 
 use crate::choice::{LayerCost, choose};
 use crate::cluster::{CoordinatorPlace, failure};
-use crate::job::{JobArgs, require_no_stones};
+use crate::job::JobArgs;
 use crate::plan::{FreeRoom, Needs, notes};
 use crate::summary::report_excess;
 use crate::{display, limits};
@@ -62,11 +62,10 @@ fn name(text: &str) -> Result<String, NameError> {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let mut params = args.job.params()?;
-    require_no_stones(params.game().board(), "submit")?;
     let workload = Workload::new(&params);
     let disk_bytes = args.disk.map(|limit| limit.as_u64());
-    let is_whole = params.game().from().is_none();
-    // Estimates hold for whole games, so they choose nothing for a run from a position.
+    let is_whole = params.game().is_whole();
+    // Estimates hold for whole games without stones, so they choose nothing for other runs.
     args.job.require_step(args.disk.is_some(), false)?;
     let chosen = match disk_bytes.filter(|_| is_whole) {
         Some(limit) => {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
 use anyhow::{Context, Result};
-use exact2048_game::{Asked, Board, Frame, Game};
+use exact2048_game::{Asked, Board, Game, Perspective};
 use exact2048_solution::QueryError;
 use parking_lot::Mutex;
 
@@ -43,8 +43,8 @@ struct Line {
     asked: Result<Asked>,
 }
 
-/// The number and the text of a line, and its answer with the frame of its boards.
-type Answered = (u64, String, Result<(AnswerWithCost, Frame)>);
+/// The number and the text of a line, and its answer with the perspective of its boards.
+type Answered = (u64, String, Result<(AnswerWithCost, Perspective)>);
 
 /// Lines of a batch, and the channel for their answers.
 struct Batch {
@@ -61,7 +61,7 @@ pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Re
         let answers = answers.context("cannot read boards from standard input")?;
         for (number, text, answer) in answers.recv().context("an answering thread ended unexpectedly")? {
             match answer {
-                Ok((answer, frame)) => printer.write_one_of_many(out, &answer, &frame)?,
+                Ok((answer, perspective)) => printer.write_one_of_many(out, &answer, &perspective)?,
                 Err(error) => {
                     codes.push(exit::code(&error));
                     // Preserves the order of errors and answers if both go to a terminal.
@@ -197,7 +197,8 @@ fn answer_lines(answerer: &Answerer, lines: Vec<Line>) -> Vec<Answered> {
     let boards: Vec<Board> = asked.map(|asked| asked.board).collect();
     let mut answers = if boards.is_empty() { Vec::new() } else { answerer.answer(&boards) }.into_iter();
     let answer = |Line { number, text, asked }| {
-        let next = |asked: Asked| Ok((answers.next().context("a board was not answered")??, asked.frame));
+        let next =
+            |asked: Asked| Ok((answers.next().context("a board was not answered")??, asked.perspective));
         (number, text, asked.and_then(next))
     };
     lines.into_iter().map(answer).collect()

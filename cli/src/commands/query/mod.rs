@@ -103,8 +103,9 @@ pub fn main(args: &Args) -> Result<()> {
     if text == "-" {
         return lines::answer(answerer, &printer, &mut out);
     }
-    let Asked { board, frame } = Asked::parse(&text, answerer.params().game()).map_err(QueryError::from)?;
+    let Asked { board, perspective } =
+        Asked::parse(&text, answerer.params().game()).map_err(QueryError::from)?;
     let answer = answerer.answer(&[board]).swap_remove(0)?;
-    printer.write(&mut out, &answer, &frame)?;
+    printer.write(&mut out, &answer, &perspective)?;
     Ok(out.flush()?)
 }

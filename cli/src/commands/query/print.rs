@@ -10,7 +10,7 @@ use exact2048_game::Board;
 use exact2048_game::certainty::{self, Certainty};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::Move;
-use exact2048_game::{Frame, Params, ValueUnit};
+use exact2048_game::{Params, Perspective, ValueUnit};
 use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, StateView, shown_moves};
 use serde::Serialize;
 
@@ -45,29 +45,34 @@ struct Refusal<'a> {
 
 impl Printer {
     /// Prints an answer. Searches for a proof of a value of 0 or 1, which can take a few tenths of a second.
-    pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost, frame: &Frame) -> Result<()> {
+    pub fn write(
+        &self,
+        out: &mut impl Write,
+        answer: &AnswerWithCost,
+        perspective: &Perspective,
+    ) -> Result<()> {
         let proved = match &answer.answer {
             StateAnswer::Values(of) if !self.json => {
                 certainty::proved(self.params.game(), of.value, [of.board])
             }
             _ => None,
         };
-        self.write_with(out, answer, frame, proved)
+        self.write_with(out, answer, perspective, proved)
     }
 
     fn write_with(
         &self,
         out: &mut impl Write,
         answer: &AnswerWithCost,
-        frame: &Frame,
+        perspective: &Perspective,
         proved: Option<Certainty>,
     ) -> Result<()> {
         if self.json {
-            let state = StateView::new(&answer.answer, self.params.game().board(), frame);
+            let state = StateView::new(&answer.answer, self.params.game().board(), perspective);
             let shown = Shown { state, cost: answer.cost };
             writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
-            self.write_for_people(out, answer, frame, proved)?;
+            self.write_for_people(out, answer, perspective, proved)?;
         }
         Ok(())
     }
@@ -78,9 +83,9 @@ impl Printer {
         &self,
         out: &mut impl Write,
         answer: &AnswerWithCost,
-        frame: &Frame,
+        perspective: &Perspective,
     ) -> Result<()> {
-        self.write_with(out, answer, frame, None)?;
+        self.write_with(out, answer, perspective, None)?;
         if !self.json {
             writeln!(out)?;
         }
@@ -102,12 +107,12 @@ impl Printer {
         &self,
         out: &mut impl Write,
         answer: &AnswerWithCost,
-        frame: &Frame,
+        perspective: &Perspective,
         proved: Option<Certainty>,
     ) -> io::Result<()> {
         let (board, canonical, layer) = answer.answer.state();
-        writeln!(out, "{}", grid(board, frame))?;
-        if frame.is_real() {
+        writeln!(out, "{}", grid(board, perspective))?;
+        if perspective.is_real() {
             output::write_field(out, "formation", board.to_text(self.params.game().board()))?;
         }
         output::write_field(out, "layer", layer)?;
@@ -117,8 +122,8 @@ impl Printer {
             output::write_field(out, "cost", cost.text())?;
         }
         match &answer.answer {
-            StateAnswer::Values(of) => self.write_values(out, of, frame, proved),
-            StateAnswer::BestMove(of) => write_best_move(out, of, frame),
+            StateAnswer::Values(of) => self.write_values(out, of, perspective, proved),
+            StateAnswer::BestMove(of) => write_best_move(out, of, perspective),
         }
     }
 
@@ -126,7 +131,7 @@ impl Printer {
         &self,
         out: &mut impl Write,
         answer: &Evaluation,
-        frame: &Frame,
+        perspective: &Perspective,
         proved: Option<Certainty>,
     ) -> io::Result<()> {
         if !answer.is_known_reachable {
@@ -141,12 +146,12 @@ impl Printer {
         let value = certainty::value_text(self.params.game(), answer.value, answer.error_bound, proved);
         output::write_field(out, "value", value)?;
         let rules = PackedRules::new(self.params.game().board());
-        output::write_field(out, "best", best_of(&answer.moves, frame, &rules))?;
+        output::write_field(out, "best", best_of(&answer.moves, perspective, &rules))?;
         let has_worst = answer.moves.iter().any(|m| worst_spawn(m).is_some());
         let row = |(shown, m): (Move, &MoveValue)| {
             let cells = match m.outcome {
                 Some(outcome) => {
-                    let after = frame.text(outcome.after);
+                    let after = perspective.text(outcome.after);
                     [outcome.score.to_string(), units::value(outcome.value, outcome.error_bound), after]
                 }
                 None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
@@ -157,7 +162,7 @@ impl Printer {
                 Some(outcome) if outcome.may_be_best == Some(true) => "near",
                 _ => "",
             };
-            let worst = worst_spawn(m).map_or("-".to_owned(), |board| frame.text(board));
+            let worst = worst_spawn(m).map_or("-".to_owned(), |board| perspective.text(board));
             let mut row = vec![shown.name().to_owned(), mark.to_owned(), score, value, after];
             row.extend(has_worst.then_some(worst));
             row
@@ -166,21 +171,21 @@ impl Printer {
         let value = if scores { "value with score" } else { "value" };
         let header = ["move", "", "score", value, "afterstate", "worst spawn"];
         writeln!(out)?;
-        let rows: Vec<Vec<String>> = shown_moves(&answer.moves, frame).map(row).collect();
+        let rows: Vec<Vec<String>> = shown_moves(&answer.moves, perspective).map(row).collect();
         output::write_all_columns(out, &header[..if has_worst { 6 } else { 5 }], &[0, 1, 4, 5], &rows)
     }
 }
 
-fn write_best_move(out: &mut impl Write, advice: &Advice, frame: &Frame) -> io::Result<()> {
+fn write_best_move(out: &mut impl Write, advice: &Advice, perspective: &Perspective) -> io::Result<()> {
     let Some(best) = advice.best else {
         return writeln!(out, "\nNo move is legal: the game is over.");
     };
-    output::write_field(out, "best", frame.shown_move(best).name())?;
+    output::write_field(out, "best", perspective.shown_move(best).name())?;
     output::write_field(out, "value", "not stored; --value computes it")?;
     let row = |shown: Move| {
-        let of_run = frame.of_run(shown);
+        let of_run = perspective.of_run(shown);
         let [score, after] = match advice.moves.get(of_run) {
-            Some((after, score)) => [score.to_string(), frame.text(after)],
+            Some((after, score)) => [score.to_string(), perspective.text(after)],
             None => ["-".to_owned(), "not legal".to_owned()],
         };
         let mark = if best == of_run { "best" } else { "" };
@@ -192,8 +197,8 @@ fn write_best_move(out: &mut impl Write, advice: &Advice, frame: &Frame) -> io::
 }
 
 /// A board of the run as a grid.
-fn grid(board: Board, frame: &Frame) -> Table {
-    let (board, size) = (frame.shown(board), frame.size());
+fn grid(board: Board, perspective: &Perspective) -> Table {
+    let (board, size) = (perspective.shown(board), perspective.size());
     let (rows, cols) = (size.rows(), size.cols());
     let mut grid = Table::new();
     grid.load_style(UTF8_FULL_CONDENSED);
@@ -215,9 +220,9 @@ fn worst_spawn(of: &MoveValue) -> Option<Board> {
 
 /// The best move, or all equally good moves: `left`, or `left, right: equal`. If values are rounded, the moves that may
 /// be best.
-fn best_of(moves: &[MoveValue], frame: &Frame, rules: &PackedRules) -> String {
+fn best_of(moves: &[MoveValue], perspective: &Perspective, rules: &PackedRules) -> String {
     let may_be = |m: &MoveValue| m.outcome.is_some_and(|outcome| outcome.may_be_best == Some(true));
-    let moves: Vec<(Move, &MoveValue)> = shown_moves(moves, frame).collect();
+    let moves: Vec<(Move, &MoveValue)> = shown_moves(moves, perspective).collect();
     let candidates: Vec<&(Move, &MoveValue)> = moves.iter().filter(|(_, m)| may_be(m)).collect();
     let results = candidates.iter().filter_map(|(_, m)| m.outcome);
     let results: BTreeSet<(u64, u32)> =
@@ -243,7 +248,7 @@ mod tests {
     #[test]
     fn ties_are_named() {
         let size: BoardSize = "2x2".parse().unwrap();
-        let (frame, rules) = (Frame::from(size), PackedRules::new(size));
+        let (perspective, rules) = (Perspective::from(size), PackedRules::new(size));
         let outcome = |is_best| MoveOutcome {
             after: Board::default(),
             score: 0,
@@ -257,9 +262,9 @@ mod tests {
             let each = Move::ALL.into_iter().zip(best);
             each.map(|(direction, best)| MoveValue { direction, outcome: best.map(outcome) }).collect()
         };
-        assert_eq!(best_of(&moves([Some(false), None, Some(true), Some(false)]), &frame, &rules), "up");
+        assert_eq!(best_of(&moves([Some(false), None, Some(true), Some(false)]), &perspective, &rules), "up");
         assert_eq!(
-            best_of(&moves([Some(true), Some(true), Some(false), None]), &frame, &rules),
+            best_of(&moves([Some(true), Some(true), Some(false), None]), &perspective, &rules),
             "left, right: equal"
         );
     }

@@ -15,7 +15,7 @@ pub struct Asked {
     /// Board of the run.
     pub board: Board,
     /// How the answer shows boards.
-    pub frame: Frame,
+    pub perspective: Perspective,
 }
 
 impl Asked {
@@ -29,7 +29,7 @@ impl Asked {
         let size = game.board();
         let shows_stones = BoardSize::of_text(text).is_ok_and(|shown| shown.stone().is_some());
         if size.stone() != Some(Stone::Locked) || shows_stones {
-            return Ok(Self { board: Board::parse(text, size)?, frame: size.into() });
+            return Ok(Self { board: Board::parse(text, size)?, perspective: size.into() });
         }
         real(Board::parse(text, size.without_stones())?, game)
     }
@@ -37,7 +37,7 @@ impl Asked {
 
 /// How answers show boards of a run.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct Perspective {
     size: BoardSize,
     position: Option<Position>,
 }
@@ -51,13 +51,13 @@ struct Position {
     perm: Symmetry,
 }
 
-impl From<BoardSize> for Frame {
+impl From<BoardSize> for Perspective {
     fn from(size: BoardSize) -> Self {
         Self { size, position: None }
     }
 }
 
-impl Frame {
+impl Perspective {
     /// Size of the shown boards.
     #[must_use]
     pub fn size(&self) -> BoardSize {
@@ -125,8 +125,8 @@ fn real(position: Board, game: &Game) -> Result<Asked, BoardError> {
     let smallest = position.get(large[locks - 1]);
     if smallest < target {
         return Err(refused(format!(
-            "expected {locks} tiles of at least {}, because the formation has {locks} locks, found {} as number {locks}; ask a \
-             run with fewer locks or a smaller tile to reach",
+            "expected {locks} tiles of at least {}, because the formation has {locks} locks, found {} as number {locks}; write \
+             x in the cells of the locks, or ask a run with fewer locks or a smaller tile to reach",
             tile(target),
             tile(smallest)
         )));
@@ -152,7 +152,7 @@ fn real(position: Board, game: &Game) -> Result<Asked, BoardError> {
         return Err(BoardError::TileBesideStones);
     }
     let large = large.iter().fold(Board::default(), |board, &cell| board.with(cell, position.get(cell)));
-    Ok(Asked { board, frame: Frame { size, position: Some(Position { large, perm }) } })
+    Ok(Asked { board, perspective: Perspective { size, position: Some(Position { large, perm }) } })
 }
 
 #[cfg(test)]
@@ -173,20 +173,23 @@ mod tests {
         let formation = Board::parse("2 0 4 0 / 0 8 0 0 / 2 x x x / 16 x x x", size).unwrap();
         let real = Board::parse("2 0 4 0 / 0 8 0 0 / 2 128 64 256 / 16 512 2048 1024", plain).unwrap();
         for image in Symmetries::new(plain).images(real) {
-            let Asked { board, frame } = Asked::parse(&image.to_text(plain), &game).unwrap();
-            assert_eq!((board, frame.shown(board), frame.size()), (formation, image, plain));
+            let Asked { board, perspective } = Asked::parse(&image.to_text(plain), &game).unwrap();
+            assert_eq!((board, perspective.shown(board), perspective.size()), (formation, image, plain));
             for made in Move::ALL {
-                let of_run = make_move(board, frame.of_run(made), size);
-                assert_eq!(frame.shown_move(frame.of_run(made)), made);
+                let of_run = make_move(board, perspective.of_run(made), size);
+                assert_eq!(perspective.shown_move(perspective.of_run(made)), made);
                 // A legal move of the formation is the same move of the real game.
                 if let Some((after, score)) = of_run {
-                    assert_eq!(make_move(image, made, plain), Some((frame.shown(after), score)));
+                    assert_eq!(make_move(image, made, plain), Some((perspective.shown(after), score)));
                 }
             }
         }
         // A board with its locks is shown as it is.
-        let Asked { board, frame } = Asked::parse(&formation.to_text(size), &game).unwrap();
-        assert_eq!((board, frame.text(board), frame.is_real()), (formation, formation.to_text(size), false));
+        let Asked { board, perspective } = Asked::parse(&formation.to_text(size), &game).unwrap();
+        assert_eq!(
+            (board, perspective.text(board), perspective.is_real()),
+            (formation, formation.to_text(size), false)
+        );
     }
 
     #[test]
