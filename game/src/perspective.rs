@@ -198,7 +198,7 @@ mod tests {
             Asked::parse(text, &game("2x3:.x./.x.", objective)).unwrap_err().to_string()
         };
         for (text, objective, words) in [
-            ("2 64 0 / 0 32 2", "reach:64", "found 32 as number 2"),
+            ("2 64 0 / 0 16 2", "reach:32", "found 16 as number 2"),
             ("2 64 0 / 0 64 2", "reach:32", "found 64 twice"),
             ("64 2 0 / 0 32 2", "reach:32", "found them elsewhere"),
             ("2 64 0 / 0 32 2", "score", "write x"),
