@@ -148,8 +148,9 @@ impl Task {
 struct PassWork {
     done: f64,
     all: f64,
-    /// Number of finished states.
+    /// Numbers of finished states, and of counted states that are missing.
     states: u64,
+    missing_states: u64,
     /// Cost of the pass's segments after the current one.
     later: f64,
 }
@@ -160,12 +161,14 @@ impl PassWork {
         let later: Vec<Segment> = later.iter().copied().filter(|part| part.phase == segment.phase).collect();
         let missing = [&[segment], later.as_slice()].concat();
         let is_missing = |layer: Layer| missing.iter().any(|part| (part.first..=part.last).contains(&layer));
-        let there = counts.iter().filter(|counts| !is_missing(counts.layer));
+        let (missing_counts, there): (Vec<&LayerCounts>, Vec<_>) =
+            counts.iter().partition(|counts| is_missing(counts.layer));
         let left = cost.left(&missing);
         Self {
             done: left.whole_pass - left.of_pass,
             all: left.whole_pass,
-            states: there.map(|counts| counts.states).sum(),
+            states: there.iter().map(|counts| counts.states).sum(),
+            missing_states: missing_counts.iter().map(|counts| counts.states).sum(),
             later: left.of_pass - cost.of(segment),
         }
     }
@@ -214,11 +217,8 @@ impl ProgressDisplay {
         let mut rate = Rate::default();
         rate.begin(self.begun.elapsed());
         let cost = Arc::clone(&self.cost);
-        let of_pass = later.iter().filter(|part| part.phase == segment.phase).chain([&segment]);
-        let missing: Vec<&Segment> = of_pass.collect();
-        let is_missing = |layer: Layer| missing.iter().any(|part| (part.first..=part.last).contains(&layer));
-        let known = states.iter().filter(|counts| is_missing(counts.layer)).map(|counts| counts.states).sum();
-        let states = (!self.has_costs).then(|| (segment.phase == Phase::BackUp).then_some(known));
+        let known = (segment.phase == Phase::BackUp).then_some(pass.missing_states);
+        let states = (!self.has_costs).then_some(known);
         Task { segment, cost, pass, rate, history: Sparkline::default(), counted: 0, states }
     }
 
