@@ -14,7 +14,7 @@ use common::snapshots::assert_section;
 use common::{Place, Solved, close, exact2048, number, on_run, query, text};
 use serde_json::Value;
 
-const HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
+pub const HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
 const LEFT: char = '\u{e012}';
 const UP: char = '\u{e013}';
 const RIGHT: char = '\u{e014}';
@@ -23,11 +23,11 @@ const TAB: char = '\u{e004}';
 const ENTER: char = '\u{e007}';
 
 /// Script that is true once the page shows the values of the board, or the game is over.
-const SHOWN: &str = "(document.querySelector('#moves .best') !== null && !document.querySelector('#best').disabled) \
+pub const SHOWN: &str = "(document.querySelector('#moves .best') !== null && !document.querySelector('#best').disabled) \
                      || !document.querySelector('#over').hidden && document.querySelector('#value').textContent === '0'";
 
 /// Script for the shown board, as text.
-const BOARD: &str = "(() => { const board = document.querySelector('#board'); \
+pub const BOARD: &str = "(() => { const board = document.querySelector('#board'); \
     const columns = Number(board.style.getPropertyValue('--columns')); \
     const tile = (tile, i) => (i === 0 ? '' : i % columns ? ' ' : ' / ') + (tile.textContent || '0'); \
     return [...board.children].map(tile).join(''); })()";
@@ -43,7 +43,7 @@ const PAGE: &str = "({ \
         best: row.classList.contains('best'), worth: row.children[1].textContent, loses: row.children[2].textContent })) })";
 
 /// The facts that the page shows about its board.
-async fn look(browser: &Browser) -> Value {
+pub async fn look(browser: &Browser) -> Value {
     browser.js(&PAGE.replace("BOARD", BOARD)).await
 }
 
@@ -58,7 +58,7 @@ fn said(page: &Value, name: &str) -> f64 {
 }
 
 /// Requires that the facts on pages equal the answers of `query`.
-fn check(run: &std::path::Path, pages: &[Value]) {
+pub fn check(run: &std::path::Path, pages: &[Value]) {
     let boards: Vec<String> = pages.iter().map(|page| text(&page["board"]).to_owned()).collect();
     for (page, told) in pages.iter().zip(query(run, &boards)) {
         close(said(page, "value"), number(&told["value"]), 0.051, &told.to_string());
@@ -424,41 +424,6 @@ async fn runs_are_switched_on_the_page() {
     browser.until("document.querySelector('#message').textContent.includes('No run called “none”')").await;
     browser.close().await;
     server.stop();
-}
-
-/// A formation is played, edited and studied. No tile slides into a stone, and no lock slides.
-#[tokio::test]
-async fn formations_are_played_on_the_page() {
-    let Some(browser) = Browser::open(1100, 900).await else { return };
-    let locked = Solved::new("--board 2x3:..x/...");
-    let walled = Solved::new("--board 2x4:.#../...#");
-    let mut servers = Vec::new();
-    for (solved, stone) in [(&locked, "x"), (&walled, "#")] {
-        let server = Server::start(&solved.run(), &HTTP);
-        browser.goto(&server.page.clone().unwrap()).await;
-        browser.until(SHOWN).await;
-        let mut pages = vec![look(&browser).await];
-        for _ in 0..12 {
-            let before = format!("{BOARD} !== {:?}", text(&pages[pages.len() - 1]["board"]));
-            if pages[pages.len() - 1]["over"] == true {
-                break;
-            }
-            browser.press(&[' ']).await;
-            browser.until(&format!("({before}) && ({SHOWN})")).await;
-            pages.push(look(&browser).await);
-        }
-        assert!(pages.len() > 3 && pages.iter().all(|page| text(&page["board"]).contains(stone)));
-        check(&solved.run(), &pages);
-        browser.click("#to-study").await;
-        browser.until("document.querySelectorAll('#positions .board.small').length > 0").await;
-        assert!(browser.text("positions").await.contains(stone));
-        browser.click("#search-form button").await;
-        browser.until("document.querySelector('#search-note').textContent !== ''").await;
-        assert!(!browser.text("search-note").await.contains("expected"));
-        servers.push(server);
-    }
-    browser.close().await;
-    servers.into_iter().for_each(|server| drop(server.stop()));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use crate::{common, published, reference};
 use std::collections::BTreeMap;
 
 use common::cluster::Cluster;
+use common::http::{escape, get_json};
 use common::query_calls;
 use common::serving::Server;
 use common::{Place, Solved, close, exact2048, files, layers, number, on_run, query, solve, text, try_solve};
@@ -422,4 +423,85 @@ fn a_run_belongs_to_its_picture() {
         let job = format!("--board {other} --objective reach:16");
         try_solve(&solved.run(), &job).exits(2).says(&["board", other, "2x3:..x/..."]);
     }
+}
+
+/// Servers answer positions of the real game as the program does, over gRPC and over HTTP. Of all runs, they find those
+/// that fit, the best value first.
+#[tokio::test]
+async fn runs_of_a_server_are_compared() {
+    let jobs = [
+        ("row", "--board 3x3:.../.../xxx --objective reach:32"),
+        ("rounded", "--board 3x3:.../..x/.xx --objective reach:32 --value-step 1/64"),
+        ("moves", "--board 3x3:.../..x/.xx --objective reach:32 --values best-move"),
+        ("corner", "--board 3x3:.../..x/.xx --objective reach:32"),
+        ("lose", "--board 3x3:.../..x/.xx --objective lose:32"),
+        ("small", "--board 2x2"),
+    ];
+    let solved = jobs.map(|(name, job)| (name, Solved::new(job)));
+    let runs: Vec<String> =
+        solved.iter().map(|(name, solved)| format!("{name}={}", solved.run().display())).collect();
+    let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+    runs.iter().for_each(|run| args.extend(["--run", run]));
+    let server = Server::launch(&args, &[]);
+    let url = server.page.clone().unwrap();
+    let mut client = query_calls::client(&server).await;
+    for (position, _) in IMAGES {
+        let board = query_calls::text(position).board;
+        let request = v1::CompareRunsRequest { board, with_values: false };
+        let compared = client.compare_runs(request).await.unwrap().into_inner();
+        let shown = get_json(&url, &format!("api/v1/compare?board={}", escape(position)));
+        let names = |list: &serde_json::Value| -> Vec<String> {
+            list.as_array().unwrap().iter().map(|of| text(&of["run"]).to_owned()).collect()
+        };
+        let [answered, refused] = [names(&shown["answers"]), names(&shown["refusals"])];
+        assert_eq!(answered, compared.answers.iter().map(|of| of.run.clone()).collect::<Vec<_>>());
+        assert_eq!(refused, compared.refusals.iter().map(|of| of.run.clone()).collect::<Vec<_>>());
+        assert_eq!(refused, ["row", "small"]);
+        let (same, other) = answered.split_at(3);
+        assert_eq!([same[2].as_str(), other[0].as_str()], ["moves", "lose"], "{answered:?}");
+        assert!(
+            compared.answers[0].answer.as_ref().unwrap().value
+                >= compared.answers[1].answer.as_ref().unwrap().value
+        );
+        for (of, there) in shown["answers"].as_array().unwrap().iter().zip(&compared.answers) {
+            let run = &solved.iter().find(|(name, _)| *name == of["run"]).unwrap().1;
+            let told = on_run(&run.run(), "query", &["--json", position]).exits(0).json();
+            for field in ["board", "canonical", "layer", "value", "error_bound", "best", "moves"] {
+                assert_eq!(of[field], told[field], "{field} of {}", there.run);
+            }
+            let there = there.answer.as_ref().unwrap();
+            assert_eq!(
+                [there.board.as_str(), &there.canonical],
+                [text(&told["board"]), text(&told["canonical"])]
+            );
+            for (way, told) in there.moves.iter().zip(told["moves"].as_array().unwrap()) {
+                assert_eq!(way.legal, told["legal"], "{told}");
+                assert_eq!(way.best, told["best"], "{told}");
+                assert_eq!(way.afterstate, told["afterstate"].as_str().unwrap_or_default(), "{told}");
+                if !there.best_move_only && way.legal {
+                    assert_eq!(way.value, number(&told["value"]), "{told}");
+                }
+            }
+        }
+        // New tiles appear in empty cells of the position.
+        let asked = format!("api/v1/values?run=corner&spawns=true&board={}", escape(position));
+        let valued = get_json(&url, &asked);
+        for way in valued["moves"].as_array().unwrap().iter().filter(|way| way["legal"] == true) {
+            let after: Vec<&str> =
+                text(&way["afterstate"]).split([' ', '/']).filter(|word| !word.is_empty()).collect();
+            let spawns = valued["spawns"][text(&way["move"])].as_array().unwrap();
+            let empty = after.iter().filter(|word| **word == "0").count();
+            assert_eq!(spawns.len(), 2 * empty, "{way}");
+            assert!(
+                spawns.iter().all(|spawn| after[spawn["cell"].as_u64().unwrap() as usize] == "0"),
+                "{way}"
+            );
+            let mean: f64 =
+                spawns.iter().map(|spawn| number(&spawn["chance"]) * number(&spawn["value"])).sum();
+            close(mean, number(&way["value"]), 1e-6, &way.to_string());
+        }
+    }
+    let nothing = client.compare_runs(v1::CompareRunsRequest::default()).await.unwrap_err();
+    assert_eq!(nothing.code(), Code::InvalidArgument);
+    server.stop();
 }

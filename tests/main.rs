@@ -44,6 +44,7 @@ mod evaluate;
 mod explorer;
 #[cfg(feature = "net")]
 mod explorer_description;
+mod explorer_formations;
 #[cfg(feature = "net")]
 mod explorer_page;
 #[cfg(feature = "export")]

@@ -88,6 +88,11 @@ function openInPlay(board) {
   window.scrollTo(0, 0);
 }
 
+/** Opens a board in the Play view of another run. @param {string} name @param {string} board */
+function openElsewhere(name, board) {
+  location.hash = new URLSearchParams({ view: "play", run: name, board }).toString();
+}
+
 function showFacts() {
   const facts = [run.board.replace("x", "×"), run.goal, `${count(run.states)} states`];
   if (run.start !== null) facts.push(`value ${valueText(run.start.expected, run.isChance)} at the start`);
@@ -165,7 +170,7 @@ async function copyLink() {
 }
 
 byId("link").onclick = copyLink;
-play.setUp(boardChanged);
+play.setUp(boardChanged, openElsewhere);
 onceBack(() => loadRuns().then(goOn, () => {}));
 
 loadRuns().catch((error) => tell(error.message, "error"));

@@ -20,6 +20,17 @@ export function parseSize(name) {
   return { name, rows, columns, stones: picture?.replaceAll("/", "") ?? ".".repeat(rows * columns) };
 }
 
+/** The sizes of boards that a run knows. The second one is that of a real game, whose largest tiles are the locks.
+ * @param {Size} size @returns {Size[]} */
+export function sizesOf(size) {
+  return locksOf(size) === 0 ? [size] : [size, parseSize(`${size.rows}x${size.columns}`)];
+}
+
+/** Number of locks. @param {Size} size */
+export function locksOf({ stones }) {
+  return [...stones].filter((symbol) => symbol === "x").length;
+}
+
 /** A board without tiles. @param {Size} size */
 export function emptyBoard({ stones }) {
   return [...stones].map((symbol) => (symbol === "." ? 0 : STONE));
@@ -116,11 +127,6 @@ export function exponentOf(tile) {
   return Number.isInteger(exponent) && exponent >= 1 && exponent <= LARGEST ? exponent : null;
 }
 
-/** The sum of the tiles. @param {number[]} board */
-export function layerOf(board) {
-  return board.reduce((sum, exponent) => (isStone(exponent) ? sum : sum + tileOf(exponent)), 0);
-}
-
 /** A board in the text form of the API. @param {number[]} board @param {Size} size */
 export function toText(board, size) {
   const { rows, columns } = size;
@@ -145,4 +151,12 @@ export function parseBoard(text, { rows, columns, stones }) {
     if (exponent === null) throw new Error(`“${cell.slice(0, 20)}” is not a tile: expected 0, 2, 4, 8 and so on.`);
     return exponent;
   });
+}
+
+/** Parses a board of a run, or a position of the real game if the run has locks and the text shows none.
+ * @param {string} text @param {Size} size */
+export function readBoard(text, size) {
+  const sizes = sizesOf(size);
+  const found = /x/i.test(text) ? sizes[0] : sizes[sizes.length - 1];
+  return { board: parseBoard(text, found), size: found };
 }

@@ -35,3 +35,14 @@ export function lossText(loss, isChance) {
 export function percent(share) {
   return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)}%`;
 }
+
+/** The name of a board's value. @param {any} run */
+export function valueName(run) {
+  return run.discount === 1 ? run.value_name : "Discounted win";
+}
+
+/** The name of a move's value. @param {any} run */
+export function worthName(run) {
+  if (run.unit === "points") return "Value with score";
+  return run.isChance && run.discount === 1 ? "Probability" : valueName(run);
+}

@@ -2,11 +2,12 @@
 
 import { Refused, ask } from "./api.js";
 import * as boards from "./board.js";
-import { chart } from "./chart.js";
+import { bestOf, exportGame, importGame, showCourse } from "./course.js";
 import { byId, element, say, tell } from "./dom.js";
 import { Game, lossOf } from "./game.js";
 import { inWords, onSwipe, showBoard, showCells } from "./grid.js";
-import { axisText, count, lossText, valueText } from "./numbers.js";
+import { drawPosition } from "./positions.js";
+import { count, lossText, valueName, valueText, worthName } from "./numbers.js";
 
 /** @typedef {import("./board.js").Move} Move */
 
@@ -27,7 +28,7 @@ let run;
 let game;
 /**
  * Edited cells, or a move that waits for its tile from the user or from the values.
- * @type {{board: number[], move?: Move, isByHand?: boolean} | null}
+ * @type {{board: number[], size: boards.Size, move?: Move, isByHand?: boolean} | null}
  */
 let open = null;
 /** Typed digits of a tile, and their cell. */
@@ -46,11 +47,15 @@ let drawing = 0;
 let pressedAt = null;
 /** Called when the board changes. */
 let changed = () => {};
+/** Opens a board in another run. @type {(run: string, text: string) => void} */
+let openElsewhere = () => {};
 
-/** Sets the buttons up. @param {() => void} whenChanged called when the board changes */
-export function setUp(whenChanged) {
-  changed = whenChanged;
+/** Sets the buttons up. @param {() => void} whenChanged called when the board changes
+ * @param {(run: string, text: string) => void} elsewhere opens a board in another run */
+export function setUp(whenChanged, elsewhere) {
+  [changed, openElsewhere] = [whenChanged, elsewhere];
   byId("new").onclick = startNew;
+  byId("any").onclick = startAnywhere;
   byId("undo").onclick = undo;
   byId("redo").onclick = redo;
   byId("best").onclick = playBest;
@@ -59,9 +64,9 @@ export function setUp(whenChanged) {
   byId("edit-form").onsubmit = applyEdit;
   byId("board-text").oninput = readEdit;
   byId("hints").onchange = showAll;
-  byId("export").onclick = exportGame;
-  byId("import").onchange = importGame;
-  byId("course-moves").ontoggle = showCourse;
+  byId("export").onclick = () => exportGame(game);
+  byId("import").onchange = (/** @type {Event} */ event) => importGame(event, boards.sizesOf(run.size), openGame);
+  byId("course-moves").ontoggle = () => showCourse(run, game);
   onSwipe(byId("board"), (move) => open === null && play(move));
 }
 
@@ -70,11 +75,12 @@ export function openRun(opened, text) {
   run = opened;
   setPlaying(false);
   open = null;
-  byId("value-name").textContent = nameOfValue();
-  byId("worth-name").textContent = nameOfWorth();
+  byId("value-name").textContent = valueName(run);
+  byId("worth-name").textContent = worthName(run);
   if (text !== null) {
     try {
-      openBoard(boards.parseBoard(text, run.size));
+      const { board, size } = boards.readBoard(text, run.size);
+      openGame(new Game(size, board));
       return;
     } catch (error) {
       tell(`The link has no valid board: ${/** @type {Error} */ (error).message}`, "error");
@@ -83,25 +89,9 @@ export function openRun(opened, text) {
   openGame(begin());
 }
 
-/** The name of a board's value. */
-function nameOfValue() {
-  return run.discount === 1 ? run.value_name : "Discounted win";
-}
-
-/** The name of a move's value. */
-function nameOfWorth() {
-  if (run.unit === "points") return "Value with score";
-  return run.isChance && run.discount === 1 ? "Probability" : nameOfValue();
-}
-
-/** Opens a board as a new game. @param {number[]} board */
-export function openBoard(board) {
-  openGame(new Game(run.size, board));
-}
-
 /** The board that is shown, as text. */
 export function boardText() {
-  return boards.toText(game.board, run.size);
+  return boards.toText(game.board, game.size);
 }
 
 /** @param {Game} opened */
@@ -136,7 +126,7 @@ export function key(event) {
   else if (name === "p") setPlaying(!isPlaying);
   else if (name === "n") startNew();
   else if (name === "e") edit();
-  else if (name === "h") byId("hints").click();
+  else if (name === "h") changeHints();
   else return false;
   return true;
 }
@@ -145,6 +135,17 @@ export function key(event) {
 function begin() {
   if (run.from === null) return Game.start(run.size, run.spawn4);
   return new Game(run.size, boards.parseBoard(run.from, run.size));
+}
+
+/** Starts a game at a sampled position. */
+async function startAnywhere() {
+  try {
+    const position = await drawPosition(run, asking.signal);
+    if (position === undefined) tell("This run has no position with several moves.");
+    else openGame(new Game(run.size, boards.parseBoard(position.board, run.size)));
+  } catch (error) {
+    if (/** @type {Error} */ (error).name !== "AbortError") tell(/** @type {Error} */ (error).message, "error");
+  }
 }
 
 function startNew() {
@@ -164,20 +165,30 @@ function redo() {
   else if (game.redo()) changedBoard();
 }
 
+/** Shows values always, then after the move, then never. */
+function changeHints() {
+  const hints = byId("hints");
+  hints.selectedIndex = (hints.selectedIndex + 1) % hints.options.length;
+  showAll();
+}
+
 function isWon() {
-  return run.target !== null && game.board.some((exponent) => !boards.isStone(exponent) && boards.tileOf(exponent) >= run.target);
+  if (run.target === null) return false;
+  // In a position of the real game, the largest tiles are the locks of the run.
+  const locks = game.size.name === run.size.name ? 0 : boards.locksOf(run.size);
+  return game.board.filter((exponent) => !boards.isStone(exponent) && boards.tileOf(exponent) >= run.target).length > locks;
 }
 
 /** Makes a move, and spawns a tile. @param {Move} move */
 function play(move) {
   if (isWon()) return;
-  const made = boards.makeMove(game.board, move, run.size);
+  const made = boards.makeMove(game.board, move, game.size);
   if (made === null) return;
   pressedAt = performance.now();
   shownMove = null;
   tell("");
   const spawning = byId("spawning").value;
-  open = { board: made.after, move, isByHand: spawning === "hand" };
+  open = { board: made.after, size: game.size, move, isByHand: spawning === "hand" };
   if (spawning === "chance") putTile(boards.drawSpawn(made.after, run.spawn4));
   else if (spawning === "hand") showPlacing();
   else if (isKnown(game.now)) putWorst();
@@ -206,7 +217,7 @@ function putWorst() {
 function showWaiting() {
   const { board } = /** @type {{board: number[]}} */ (open);
   showControls();
-  showBoard(byId("board"), board, run.size);
+  showBoard(byId("board"), board, game.size);
   if (!isAsked) load(asking.signal);
 }
 
@@ -247,23 +258,23 @@ function playOn() {
 
 function edit() {
   setPlaying(false);
-  open = { board: game.board.slice() };
+  open = { board: game.board.slice(), size: game.size };
   typed = "";
   // Hides the values of the previous board.
   showAll();
-  byId("board-text").value = boards.toText(open.board, run.size);
+  byId("board-text").value = boards.toText(open.board, open.size);
   showEditing();
 }
 
 function showEditing() {
-  const { board } = /** @type {{board: number[]}} */ (open);
-  showCells(byId("board"), board, run.size, (cell) => !boards.isStone(board[cell]), (cell, event) => {
+  const { board, size } = /** @type {{board: number[], size: boards.Size}} */ (open);
+  showCells(byId("board"), board, size, (cell) => !boards.isStone(board[cell]), (cell, event) => {
     const largest = 15;
     const is = /** @type {any} */ (event);
     if (/^[0-9]$/.test(is.key)) board[cell] = typeTile(cell, is.key);
     else if (is.key === "-" || is.shiftKey || event.type === "contextmenu") board[cell] = (board[cell] + largest) % (largest + 1);
     else board[cell] = (board[cell] + 1) % (largest + 1);
-    byId("board-text").value = boards.toText(board, run.size);
+    byId("board-text").value = boards.toText(board, size);
     showEditing();
   });
 }
@@ -283,7 +294,7 @@ function typeTile(cell, digit) {
 
 function readEdit() {
   try {
-    open = { board: boards.parseBoard(byId("board-text").value, run.size) };
+    open = boards.readBoard(byId("board-text").value, run.size);
   } catch {
     // The user is still typing. Submitting the form reports errors.
     return;
@@ -294,15 +305,34 @@ function readEdit() {
 }
 
 /** @param {Event} event */
-function applyEdit(event) {
+async function applyEdit(event) {
   event.preventDefault();
+  const text = byId("board-text").value;
   try {
-    const board = boards.parseBoard(byId("board-text").value, run.size);
-    game.edit(board);
-    endEdit();
+    const { board, size } = boards.readBoard(text, run.size);
+    // Locks are the large tiles of a real game, so several runs may fit the position.
+    const isReal = size.name !== run.size.name || board.some((exponent) => run.target !== null && !boards.isStone(exponent) && boards.tileOf(exponent) > run.target);
+    const chosen = isReal ? await chooseRun(text) : undefined;
+    if (chosen !== undefined && chosen !== run.name) openElsewhere(chosen, text);
+    else if (size.name === game.size.name) {
+      game.edit(board);
+      endEdit();
+    } else openGame(new Game(size, board));
   } catch (error) {
     tell(/** @type {Error} */ (error).message, "error");
   }
+}
+
+/** The run with the best answer about a position. Of runs with several objectives, the shown one's counts. @param {string} text */
+async function chooseRun(text) {
+  const { answers, refusals } = await ask("compare", { board: text });
+  const own = answers.find((/** @type {any} */ answer) => answer.run === run.name) ?? answers[0];
+  if (own === undefined) throw new Error(refusals.find((/** @type {any} */ of) => of.run === run.name).reason);
+  const same = answers.filter((/** @type {any} */ answer) => answer.objective === own.objective);
+  const [best] = same;
+  const value = best.value === undefined ? "" : ` with ${worth(best.value)}`;
+  tell(same.length === 1 ? `The run ${best.run} fits this position.` : `The run ${best.run} has the best answer${value}, of ${same.length} runs that fit.`);
+  return best.run;
 }
 
 function endEdit() {
@@ -316,7 +346,7 @@ function endEdit() {
 function showPlacing() {
   const { board } = /** @type {{board: number[]}} */ (open);
   showControls();
-  showCells(byId("board"), board, run.size, (cell) => board[cell] === 0, (cell, event) => {
+  showCells(byId("board"), board, game.size, (cell) => board[cell] === 0, (cell, event) => {
     const is = /** @type {any} */ (event);
     if (is.key !== undefined && !/^[24]$/.test(is.key)) return;
     const isFour = is.key === "4" || is.shiftKey || event.type === "contextmenu";
@@ -433,7 +463,7 @@ async function learn(step, seconds, signal) {
   const isShown = seconds > 0;
   if (isShown ? isKnown(step) : step.answer !== undefined) return;
   try {
-    const board = boards.toText(step.board, run.size);
+    const board = boards.toText(step.board, game.size);
     const asked = { run: run.name, board, spawns: isShown ? true : undefined };
     step.answer = await ask("values", asked, signal, isShown ? seconds : undefined);
   } catch (error) {
@@ -461,19 +491,14 @@ function sayValues() {
   // In another view, users of screen readers would attribute the text to that view's board.
   if (byId("play").hidden) return;
   if (answer.refused) say(answer.refused);
-  else if (!byId("hints").checked || answer.value === undefined) say(inWords(game.board, run.size));
-  else if (answer.best === null) say(`${inWords(game.board, run.size)} No move is legal.`);
-  else say(`${inWords(game.board, run.size)} Value ${worth(answer.value)}. Best: ${bestOf(answer).join(" or ")}.`);
+  else if (byId("hints").value !== "always" || answer.value === undefined) say(inWords(game.board, game.size));
+  else if (answer.best === null) say(`${inWords(game.board, game.size)} No move is legal.`);
+  else say(`${inWords(game.board, game.size)} Value ${worth(answer.value)}. Best: ${bestOf(answer).join(" or ")}.`);
 }
 
 /** @param {number} value */
 function worth(value) {
   return valueText(value, run.isChance);
-}
-
-/** The best moves. @param {any} answer @returns {string[]} */
-function bestOf(answer) {
-  return answer.moves.filter((/** @type {any} */ move) => move.best).map((/** @type {any} */ move) => move.move);
 }
 
 /** Shows the controls that apply to the board. */
@@ -494,19 +519,23 @@ function showControls() {
 function showAll() {
   const { answer, score, spawns } = game.now;
   const isEdited = open !== null && open.move === undefined;
-  const isShown = byId("hints").checked && !isEdited;
+  const hints = byId("hints").value;
+  const isShown = hints === "always" && !isEdited;
+  const isTrained = hints === "after" && !isEdited;
   showControls();
   if (open === null) {
-    showBoard(byId("board"), game.board, run.size, { spawned: spawns.map((spawn) => spawn.cell) });
+    showBoard(byId("board"), game.board, game.size, { spawned: spawns.map((spawn) => spawn.cell) });
   }
   byId("score").textContent = count(score);
   byId("value").textContent = isShown && answer?.value !== undefined ? worth(answer.value) : "–";
   byId("best").disabled = !answer?.best;
-  const isOver = !boards.canMove(game.board, run.size);
+  const isOver = !boards.canMove(game.board, game.size);
   byId("over").hidden = isEdited || (!isOver && !isWon());
   byId("over").textContent = isWon() ? "Won." : "Game over: no move is legal.";
   byId("hint-panel").hidden = !isShown;
-  byId("course").hidden = !isShown;
+  byId("course").hidden = !isShown && !isTrained;
+  byId("train-panel").hidden = !isTrained;
+  if (isTrained) showTraining().catch((error) => tell(error.message, "error"));
   const note = noteOf(answer);
   byId("answer-note").hidden = note === undefined;
   byId("answer-note").textContent = note ?? "";
@@ -514,12 +543,22 @@ function showAll() {
   if (note === undefined && offered !== null && !isAsked) offer(offered);
   const losses = game.past.map((_, i) => (i === 0 ? undefined : game.loss(i))).filter((loss) => loss !== undefined);
   const lost = losses.reduce((a, b) => a + b, 0);
-  byId("lost").textContent = isShown && losses.length > 0 ? lossText(lost, run.isChance) : "–";
+  byId("lost").textContent = (isShown || isTrained) && losses.length > 0 ? lossText(lost, run.isChance) : "–";
   showMoves(answer);
   showSpawns(answer);
   // The values are more urgent than the chart.
   window.clearTimeout(drawing);
-  drawing = window.setTimeout(showCourse);
+  drawing = window.setTimeout(() => showCourse(run, game));
+}
+
+/** Shows how good the last move was. */
+async function showTraining() {
+  const { showTraining } = await import("./train.js");
+  showTraining(run, game, (at) => {
+    setPlaying(false);
+    game.at = at;
+    changedBoard();
+  });
 }
 
 /** A note on the values, or the reason for their absence. @param {any} answer @returns {string | undefined} */
@@ -528,7 +567,7 @@ function noteOf(answer) {
   if (run.not_solved) return run.not_solved;
   if (run.best_moves) return "This run stores best moves and few values, so only the best move is shown.";
   if (answer?.known_reachable === false) {
-    return `The run no longer stores the reachable boards of tile sum ${count(boards.layerOf(game.board))}, so this board may be impossible.`;
+    return `The run no longer stores the reachable boards of tile sum ${count(answer.layer)}, so this board may be impossible.`;
   }
   return undefined;
 }
@@ -536,7 +575,7 @@ function noteOf(answer) {
 /** @param {any} answer */
 function showMoves(answer) {
   const rows = boards.MOVES.map((move) => {
-    const made = boards.makeMove(game.board, move, run.size);
+    const made = boards.makeMove(game.board, move, game.size);
     const answered = answer?.moves?.find((/** @type {any} */ other) => other.move === move);
     const loss = answer?.moves ? lossOf(answer.moves, move) : undefined;
     const button = element("button", { type: "button", "aria-keyshortcuts": `Arrow${move[0].toUpperCase()}${move.slice(1)}` }, `${ARROWS[move]} ${move}`);
@@ -550,7 +589,8 @@ function showMoves(answer) {
     const isClose = answered?.may_be_best && answer.moves.filter((/** @type {any} */ other) => other.may_be_best).length > 1;
     const badge = isClose ? "may be best" : !answered?.best ? "" : isTie ? "equally best" : "best";
     if (badge) button.append(element("span", { class: "badge" }, badge));
-    const value = answered?.value === undefined || answered.value === null ? "–" : worth(answered.value);
+    const isOutside = made !== null && answered?.legal === false;
+    const value = isOutside ? "leaves the formation" : answered?.value === undefined || answered.value === null ? "–" : worth(answered.value);
     return element("tr", { class: `${answered?.best ? "best" : ""} ${made === null ? "illegal" : ""}`, "data-move": move },
       element("td", {}, button),
       element("td", { class: run.best_moves ? "greyed" : "" }, made === null ? "not legal" : value),
@@ -571,7 +611,7 @@ function showSpawns(answer) {
   byId("spawn-title").hidden = byId("spawns").hidden = byId("spawn-note").hidden = spawns === undefined;
   if (spawns === undefined) return;
   byId("spawn-title").textContent = `Possible spawns after ${move}`;
-  const after = boards.makeMove(game.board, move, run.size)?.after ?? game.board;
+  const after = boards.makeMove(game.board, move, game.size)?.after ?? game.board;
   /** @type {string[][]} */
   const notes = after.map(() => []);
   // The value of a move is the discount times the mean (or the smallest) of the values after its spawns.
@@ -582,64 +622,10 @@ function showSpawns(answer) {
     const sign = change < 0 ? "−" : "+";
     notes[cell].push(value === null ? `${tile}: –` : `${tile}: ${sign}${valueText(Math.abs(change), run.isChance)}`);
   }
-  showBoard(byId("spawns"), after, run.size, { notes });
+  showBoard(byId("spawns"), after, game.size, { notes });
   byId("spawns").setAttribute("aria-label", spawns.map((/** @type {any} */ spawn) =>
     `a ${spawn.tile} in cell ${spawn.cell + 1}: ${worth(spawn.value)}`).join("; "));
   const which = run.spawner === "worst" ? "least" : "mean";
   byId("spawn-note").textContent =
     `Change of the value by each tile, compared with ${worth(expected)}, the ${which} after this move.`;
-}
-
-/** Shows the expected result at each board of the game, and the loss of each move. */
-function showCourse() {
-  const past = game.past;
-  const expected = past.map((step) => step.answer?.value === undefined ? undefined : step.answer.value + (run.unit === "points" ? step.score : 0));
-  const points = /** @type {[number, number][]} */ (expected.flatMap((value, i) => (value === undefined ? [] : [[i, value]])));
-  const title = `${run.unit === "points" ? "Expected final score" : nameOfWorth()}, move by move`;
-  byId("course-title").textContent = title;
-  byId("course-chart").replaceChildren(chart({
-    label: points.length === 0 ? title : `${title}: from ${worth(points[0][1])} to ${worth(points[points.length - 1][1])} in ${points.length - 1} moves.`,
-    across: "moves", lines: [{ name: title, points }], text: (value) => axisText(value, run.isChance),
-  }));
-  if (!byId("course-moves").open) return;
-  const rows = past.flatMap((step, i) => {
-    if (step.move === undefined) return [];
-    const before = past[i - 1];
-    const best = before.answer?.moves ? bestOf(before.answer).join(", ") : "";
-    const loss = game.loss(i);
-    return [element("tr", {}, element("td", {}, String(i)), element("td", {}, boards.toText(before.board, run.size)), element("td", {}, step.move),
-      element("td", {}, best), element("td", { class: loss ? "loses" : "" }, loss === undefined ? "–" : lossText(loss, run.isChance)))];
-  });
-  byId("course-table").replaceChildren(...rows.reverse());
-}
-
-// Games as files.
-
-async function exportGame() {
-  try {
-    const { record } = await import("./record.js");
-    const file = URL.createObjectURL(new Blob([`${record(game)}\n`], { type: "application/json" }));
-    const link = element("a", { href: file, download: "game.jsonl" });
-    link.click();
-    URL.revokeObjectURL(file);
-  } catch (error) {
-    tell(/** @type {Error} */ (error).message, "error");
-  }
-}
-
-/** @param {Event} event */
-async function importGame(event) {
-  const input = /** @type {HTMLInputElement} */ (event.target);
-  const file = input.files?.[0];
-  if (!file) return;
-  try {
-    const { read } = await import("./record.js");
-    const imported = read(await file.text(), run.size);
-    imported.at = imported.steps.length - 1;
-    openGame(imported);
-    tell(`A game of ${count(imported.steps.length - 1)} moves. Use Undo to step back through it.`);
-  } catch (error) {
-    tell(/** @type {Error} */ (error).message, "error");
-  }
-  input.value = "";
 }

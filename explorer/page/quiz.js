@@ -1,21 +1,16 @@
 // The quiz: which move is best?
 
-import { ask } from "./api.js";
 import { MOVES, makeMove, parseBoard } from "./board.js";
 import { byId, element, tell } from "./dom.js";
 import { lossOf } from "./game.js";
 import { onSwipe, showBoard } from "./grid.js";
 import { lossText, percent, valueText } from "./numbers.js";
+import { drawPosition } from "./positions.js";
 
 /** @typedef {import("./board.js").Move} Move */
 
-/** Number of positions fetched at once. */
-const AT_ONCE = 40;
-
 /** @type {any} */
 let run;
-/** @type {any[]} */
-let waiting = [];
 /** @type {{board: number[], position: any, isAnswered: boolean} | null} */
 let now = null;
 let [answers, right, lost] = [0, 0, 0];
@@ -40,7 +35,7 @@ export function openRun(opened) {
   run = opened;
   asking.abort();
   asking = new AbortController();
-  [answers, right, lost, waiting] = [0, 0, 0, []];
+  [answers, right, lost] = [0, 0, 0];
   byId("quiz-counts").textContent = run.best_moves
     ? "This run stores one best move for each position. Only this move is right, even if other moves are equally good."
     : "An answer is right if its stored value equals the best one.";
@@ -60,14 +55,8 @@ export function key(event) {
 async function next() {
   const { signal } = asking;
   try {
-    if (waiting.length === 0) {
-      const seed = Math.floor(Math.random() * 2 ** 31);
-      const found = await ask("positions", { run: run.name, kind: "any", sample: 400, limit: AT_ONCE, seed }, signal);
-      if (signal.aborted) return;
-      waiting = found.positions;
-      waiting.sort(() => Math.random() - 0.5);
-    }
-    const position = waiting.pop();
+    const position = await drawPosition(run, signal);
+    if (signal.aborted) return;
     if (position === undefined) {
       showNone("This run has no position for the quiz.");
       return;

@@ -32,8 +32,9 @@ export function record(game) {
   });
 }
 
-/** Reads the game in a record's first line. Throws a description of the mistake. @param {string} text @param {Size} size */
-export function read(text, size) {
+/** Reads the game in a record's first line. Throws a description of the mistake. @param {string} text
+ * @param {Size[]} sizes of the boards that the run knows */
+export function read(text, sizes) {
   const line = text.split("\n").find((line) => line.trim() !== "") ?? "";
   /** @type {any} */
   let record;
@@ -43,7 +44,8 @@ export function read(text, size) {
     throw new Error("This is not a game: expected a line of JSON, as “exact2048 play --record FILE” writes it.");
   }
   const { board: given, start, moves, spawns } = record ?? {};
-  if (given !== size.name) throw new Error(`The game is on a board of ${String(given).slice(0, 40)}, but this run has ${size.name}.`);
+  const size = sizes.find(({ name }) => name === given);
+  if (size === undefined) throw new Error(`The game is on a board of ${String(given).slice(0, 40)}, but this run has ${sizes[0].name}.`);
   const isList = Array.isArray(start) && Array.isArray(spawns) && typeof moves === "string";
   if (!isList || spawns.length !== moves.length || moves.length > MOST_MOVES) {
     throw new Error("This is not a game: expected “start”, and as many “spawns” as “moves”.");

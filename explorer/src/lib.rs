@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod assets;
+mod compare;
 mod layers;
 mod pattern;
 mod perfect;

@@ -236,7 +236,7 @@ fn evenly_spaced(found: Vec<Position>, limit: usize) -> Vec<Position> {
 fn listed(Position { answer, gap, share }: Position, size: BoardSize) -> PositionView {
     let is_known = matches!(answer, StateAnswer::Values(_));
     let [gap, share] = [gap, share].map(|number| is_known.then_some(number));
-    PositionView { state: StateView::new(&answer, size, &size.into()), gap, share }
+    PositionView { state: StateView::new(&answer, &size.into()), gap, share }
 }
 
 #[cfg(test)]

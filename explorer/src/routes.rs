@@ -9,17 +9,18 @@ use tower_http::cors::CorsLayer;
 
 use crate::state::Explorer;
 use crate::url_query::no_such_path;
-use crate::{assets, layers, perfect, positions, runs, search, values};
+use crate::{assets, compare, layers, perfect, positions, runs, search, values};
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Each path of the API, and its handler.
-fn api() -> [(&'static str, MethodRouter<Explorer>); 8] {
+fn api() -> [(&'static str, MethodRouter<Explorer>); 9] {
     [
         ("/api/v1/runs", get(runs::runs)),
         ("/api/v1/layers", get(runs::layers)),
         ("/api/v1/values", get(values::values)),
+        ("/api/v1/compare", get(compare::compare_runs)),
         ("/api/v1/layer", get(layers::layer)),
         ("/api/v1/positions", get(positions::positions)),
         ("/api/v1/search", get(search::search)),
@@ -60,10 +61,11 @@ mod tests {
         assert_eq!(described, answered);
     }
 
-    /// The limit excludes files that the page loads when the user opens Quiz or Study, or exports a game.
+    /// The limit excludes files that the page loads when the user opens Quiz or Study, trains, or exports a game.
     #[test]
     fn the_page_is_small() {
-        let is_first = |path: &str| !["/perfect.js", "/quiz.js", "/record.js", "/study.js"].contains(&path);
+        let is_first =
+            |path: &str| !["/perfect.js", "/quiz.js", "/record.js", "/study.js", "/train.js"].contains(&path);
         let first = assets::all().filter(|asset| is_first(asset.path));
         let bytes: usize = first.map(|asset| asset.text.len()).sum();
         assert!(bytes < 75_000, "{bytes} bytes");

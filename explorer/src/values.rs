@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use exact2048_game::board::{Board, tile};
-use exact2048_game::{Game, SpawnKind, Spawner, rules};
+use exact2048_game::{Asked, Game, Perspective, SpawnKind, Spawner, rules};
 use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_proto::v1;
-use exact2048_server::{answer_state, board_of};
+use exact2048_server::{answer_state, asked_of};
 use exact2048_solution::{Evaluation, Oracle, QuestionLimits, StateAnswer, StateView};
 use serde::{Deserialize, Serialize};
 
@@ -68,14 +68,13 @@ pub async fn values(
     UrlQuery(asked): UrlQuery<ValuesQuery>,
 ) -> Result<JsonReply<ValuesReply>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    let size = run.params.game().board();
     let spelled = v1::Board { spelling: Some(v1::board::Spelling::Text(asked.board)) };
-    let board = board_of(Some(spelled), size)?;
+    let Asked { board, perspective } = asked_of(Some(spelled), run.params.game())?;
     let oracle = run.oracle()?;
     let (answer, cost) = answer_state(oracle.clone(), explorer.turns(), board, asked.values).await?;
     let spawns = match &answer {
         StateAnswer::Values(evaluation) if asked.spawns => {
-            let mut places = places_of(evaluation, run.params.game());
+            let mut places = places_of(evaluation, run.params.game(), &perspective);
             let boards: Vec<Board> = places.iter().map(|place| place.board).collect();
             let question =
                 move |oracle: &Oracle, limits: &QuestionLimits<'_>| oracle.values_as(&boards, limits);
@@ -89,11 +88,7 @@ pub async fn values(
         }
         _ => None,
     };
-    Ok(JsonReply(ValuesReply {
-        state: StateView::new(&answer, size, &size.into()),
-        spawns,
-        cost: cost.into(),
-    }))
+    Ok(JsonReply(ValuesReply { state: StateView::new(&answer, &perspective), spawns, cost: cost.into() }))
 }
 
 /// A possible spawn after a move, and the board after the spawn.
@@ -104,14 +99,15 @@ struct SpawnPlace {
 }
 
 /// The possible spawns after the moves of a state. A winning move has no spawns.
-fn places_of(evaluation: &Evaluation, game: &Game) -> Vec<SpawnPlace> {
+fn places_of(evaluation: &Evaluation, game: &Game, perspective: &Perspective) -> Vec<SpawnPlace> {
     let size = game.board();
     let wins = |board: Board| game.winning_exponent().is_some_and(|target| board.largest() >= target);
     let mut places = Vec::new();
-    for (made, outcome) in evaluation.moves.iter().filter_map(|m| Some((m.direction.name(), m.outcome?))) {
+    for (of_run, outcome) in evaluation.moves.iter().filter_map(|m| Some((m.direction, m.outcome?))) {
         if wins(outcome.after) {
             continue;
         }
+        let made = perspective.shown_move(of_run).name();
         let empty: Vec<usize> = rules::empty_cells(outcome.after, size).collect();
         for (cell, spawn) in empty.iter().flat_map(|&cell| SpawnKind::ALL.map(|spawn| (cell, spawn))) {
             let weight = spawn.weight(game.spawn4());
@@ -121,7 +117,7 @@ fn places_of(evaluation: &Evaluation, game: &Game) -> Vec<SpawnPlace> {
             let chance = f64::from(weight) / (f64::from(game.spawn4().denominator()) * empty.len() as f64);
             let board = outcome.after.with(cell, spawn.exponent());
             let spawn = SpawnView {
-                cell,
+                cell: perspective.shown_cell(cell),
                 tile: tile(spawn.exponent()),
                 chance: (game.spawner() == Spawner::Random).then_some(chance),
                 value: None,

@@ -19,6 +19,12 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// A board of a run.
+    #[must_use]
+    pub fn of_run(board: Board, size: BoardSize) -> Self {
+        Self { board, perspective: size.into() }
+    }
+
     /// Parses the board of a question. If the board of the game has locks and the text shows none, the text is a position of
     /// the real game.
     ///
@@ -29,7 +35,7 @@ impl Asked {
         let size = game.board();
         let shows_stones = BoardSize::of_text(text).is_ok_and(|shown| shown.stone().is_some());
         if size.stone() != Some(Stone::Locked) || shows_stones {
-            return Ok(Self { board: Board::parse(text, size)?, perspective: size.into() });
+            return Ok(Self::of_run(Board::parse(text, size)?, size));
         }
         real(Board::parse(text, size.without_stones())?, game)
     }
@@ -64,6 +70,12 @@ impl Perspective {
         if self.position.is_some() { self.size.without_stones() } else { self.size }
     }
 
+    /// Size of the boards of the run.
+    #[must_use]
+    pub fn size_of_run(&self) -> BoardSize {
+        self.size
+    }
+
     /// Whether the user asks about a position of the real game.
     #[must_use]
     pub fn is_real(&self) -> bool {
@@ -76,6 +88,12 @@ impl Perspective {
         let Some(Position { large, perm }) = &self.position else { return board };
         let places = perm.iter().enumerate().filter(|&(place, _)| !self.size.is_stone(place));
         places.fold(*large, |shown, (place, &cell)| shown.with(cell.into(), board.get(place)))
+    }
+
+    /// The shown cell for a cell of the run.
+    #[must_use]
+    pub fn shown_cell(&self, of_run: usize) -> usize {
+        self.position.as_ref().map_or(of_run, |position| position.perm[of_run].into())
     }
 
     /// The shown board as text.

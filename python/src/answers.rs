@@ -1,7 +1,7 @@
 //! Answers for Python, from runs and servers.
 
-use exact2048_game::Board as Packed;
 use exact2048_game::rules::Move;
+use exact2048_game::{Asked, Board as Packed};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -40,7 +40,7 @@ pub(crate) trait Source: Sync {
 pub fn value<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
     let values = py.detach(|| source.values(asked.boards()))?;
     match asked {
-        Question::One(board) => Ok(one(py, source, *board, values)?.into_pyobject(py)?.into_any()),
+        Question::One(asked) => Ok(one(py, source, asked.board, values)?.into_pyobject(py)?.into_any()),
         Question::Many(_) => {
             let values: Vec<f64> = values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
             Ok(PyArray1::from_vec(py, values).into_any())
@@ -57,9 +57,10 @@ pub fn action_values<'py>(
     let answers = py.detach(|| source.actions(asked.boards()))?;
     let numbers = |actions: Actions| actions.map(|value| value.unwrap_or(f64::NAN));
     match asked {
-        Question::One(board) => {
+        Question::One(Asked { board, perspective }) => {
             let (actions, _) = one(py, source, *board, answers)?;
-            Ok(PyArray1::from_vec(py, numbers(actions).to_vec()).into_any())
+            let shown = Move::ALL.map(|shown| numbers(actions)[perspective.of_run(shown) as usize]);
+            Ok(PyArray1::from_vec(py, shown.to_vec()).into_any())
         }
         Question::Many(boards) => {
             let flat = answers
@@ -75,8 +76,9 @@ pub fn action_values<'py>(
 pub fn best<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
     let answers = py.detach(|| source.best(asked.boards()))?;
     match asked {
-        Question::One(board) => {
-            let best = one(py, source, *board, answers)?.map(Move::name);
+        Question::One(Asked { board, perspective }) => {
+            let best = one(py, source, *board, answers)?;
+            let best = best.map(|best| perspective.shown_move(best).name());
             Ok(best.into_pyobject(py)?.into_any())
         }
         Question::Many(_) => {

@@ -3,7 +3,7 @@
 use exact2048_game::board::tile;
 use exact2048_game::rules::{Move, make_move};
 use exact2048_game::symmetry::Symmetries;
-use exact2048_game::{Board as Packed, BoardSize};
+use exact2048_game::{Asked, Board as Packed, BoardSize, Game};
 use numpy::ndarray::Array2;
 use numpy::{
     IntoPyArray, PyArray2, PyArrayDescrMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
@@ -33,7 +33,7 @@ impl Board {
             Some(size) => size.parse().map_err(|error| of_board(&error))?,
             None => size_of(board)?,
         };
-        Ok(Self { packed: read(board, size)?.one()?.boards()[0], size })
+        Ok(Self { packed: read(board, size)?.one()?.board, size })
     }
 
     /// Numbers of rows and columns.
@@ -152,15 +152,15 @@ fn size_of(board: &Bound<'_, PyAny>) -> PyResult<BoardSize> {
 
 /// Boards of a question: one board, or an array.
 pub(crate) enum Question {
-    One(Packed),
+    One(Asked),
     Many(Vec<Packed>),
 }
 
 impl Question {
     /// Requires one board.
-    pub(crate) fn one(self) -> PyResult<Self> {
+    pub(crate) fn one(self) -> PyResult<Asked> {
         match self {
-            Self::One(_) => Ok(self),
+            Self::One(asked) => Ok(asked),
             Self::Many(boards) => {
                 let found = boards.len();
                 Err(BoardError::new_err(format!(
@@ -183,9 +183,17 @@ impl Question {
     /// The boards.
     pub(crate) fn boards(&self) -> &[Packed] {
         match self {
-            Self::One(board) => std::slice::from_ref(board),
+            Self::One(asked) => std::slice::from_ref(&asked.board),
             Self::Many(boards) => boards,
         }
+    }
+}
+
+/// Reads the boards of a question about a run. A text may show a position of the real game, if the game has locks.
+pub(crate) fn read_question(given: &Bound<'_, PyAny>, game: &Game) -> PyResult<Question> {
+    match given.extract::<String>() {
+        Ok(text) => Asked::parse(&text, game).map(Question::One).map_err(|error| of_board(&error)),
+        Err(_) => read(given, game.board()),
     }
 }
 
@@ -194,24 +202,25 @@ impl Question {
 /// One board is a `Board`, a text, a packed number, or exponents as uint8 [R, C]. An array has exponents as uint8 [N, R, C]
 /// or packed numbers as uint64 [N].
 pub(crate) fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
+    let one = |board| Question::One(Asked::of_run(board, size));
     if is_masked(given)? {
         return Err(BoardError::new_err(MASKED));
     }
     if let Ok(board) = given.cast::<Board>() {
         let board = board.get();
         return if board.size == size {
-            Ok(Question::One(board.packed))
+            Ok(one(board.packed))
         } else {
             Err(BoardError::new_err(format!("expected a board of {size}, found one of {}", board.size)))
         };
     }
     if let Ok(text) = given.extract::<String>() {
-        return Packed::parse(&text, size).map(Question::One).map_err(|error| of_board(&error));
+        return Packed::parse(&text, size).map(one).map_err(|error| of_board(&error));
     }
     if given.cast::<PyUntypedArray>().is_err()
         && let Ok(packed) = given.extract::<u64>()
     {
-        return packed_board(packed, size).map(Question::One);
+        return packed_board(packed, size).map(one);
     }
     if let Ok(packed) = given.extract::<PyReadonlyArrayDyn<'_, u64>>() {
         let array = packed.as_array();
@@ -240,7 +249,7 @@ pub(crate) fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Questi
             };
             let boards = cells.chunks_exact(size.places()).map(|cells| of_exponents(cells, size));
             let boards = boards.collect::<PyResult<Vec<_>>>()?;
-            return Ok(if is_one { Question::One(boards[0]) } else { Question::Many(boards) });
+            return Ok(if is_one { one(boards[0]) } else { Question::Many(boards) });
         }
     }
     Err(BoardError::new_err(format!(

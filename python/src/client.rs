@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::rules::Move;
-use exact2048_game::{Board as Packed, BoardSize};
+use exact2048_game::{Board as Packed, Game, Objective, Params};
 use exact2048_net::client::{ClientOptions, Connected, connect};
 use exact2048_net::status::words_of;
 use exact2048_net::text::plain_words;
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::answers::{self, Actions, MoveAnswer, Source};
-use crate::board::read;
+use crate::board::{Question, read_question};
 use crate::errors::{
     BoardError, Exact2048Error, NotSolvedError, ServerError, UnreachableError, UsageError, of_board,
 };
@@ -48,7 +48,8 @@ pub(crate) struct Client {
     ///
     /// Callers hold the interpreter when they take this lock. So no other thread holds the lock when the process forks.
     link: Mutex<Arc<Link>>,
-    size: BoardSize,
+    /// Board and objective of the run, with usual rules otherwise.
+    game: Game,
     parameters: RunParameters,
     run: GetRunResponse,
 }
@@ -85,30 +86,33 @@ impl Client {
             }
             let missing = || ServerError::new_err("expected the parameters of the server's run, found none");
             let parameters = run.parameters.clone().ok_or_else(missing)?;
-            let size = parameters.size();
-            let size = size.map_err(|error| of_board(&error))?;
-            Ok(Self { options, link: Mutex::new(Arc::new(link)), size, parameters, run })
+            let size = parameters.size().map_err(|error| of_board(&error))?;
+            let objective = parameters.objective.parse::<Objective>();
+            let objective = objective.map_err(|error| ServerError::new_err(error.to_string()))?;
+            let params = Params::builder(size, objective).build();
+            let game = *params.map_err(|error| ServerError::new_err(error.to_string()))?.game();
+            Ok(Self { options, link: Mutex::new(Arc::new(link)), game, parameters, run })
         })
     }
 
     /// The value of a board under perfect play.
     fn value<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::value(py, self, &read(board, self.size)?.one()?)
+        answers::value(py, self, &Question::One(read_question(board, &self.game)?.one()?))
     }
 
     /// The values of an array of boards: float64 [N].
     fn values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::value(py, self, &read(boards, self.size)?.many()?)
+        answers::value(py, self, &read_question(boards, &self.game)?.many()?)
     }
 
     /// The value of each move, including its score.
     fn action_values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::action_values(py, self, &read(boards, self.size)?)
+        answers::action_values(py, self, &read_question(boards, &self.game)?)
     }
 
     /// The best move.
     fn best<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::best(py, self, &read(boards, self.size)?)
+        answers::best(py, self, &read_question(boards, &self.game)?)
     }
 
     /// The URL of the server.
@@ -120,13 +124,13 @@ impl Client {
     /// The size of the boards: "3x3".
     #[getter]
     fn board(&self) -> String {
-        self.size.to_string()
+        self.game.board().to_string()
     }
 
     /// Numbers of rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        (self.size.rows(), self.size.cols())
+        (self.game.board().rows(), self.game.board().cols())
     }
 
     /// The objective, in the form that `solve` accepts.
@@ -165,7 +169,10 @@ impl Client {
     fn __repr__(&self) -> String {
         format!(
             "<Client {:?}: {} {}, {} states>",
-            self.options.server, self.size, self.parameters.objective, self.run.states
+            self.options.server,
+            self.game.board(),
+            self.parameters.objective,
+            self.run.states
         )
     }
 }

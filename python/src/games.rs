@@ -96,7 +96,7 @@ impl Games {
             let count = self.games.len();
             return Err(UsageError::new_err(format!("expected a game number below {count}, found {game}")));
         }
-        let board = read(board, self.games.size())?.one()?.boards()[0];
+        let board = read(board, self.games.size())?.one()?.board;
         self.games.place(game, board);
         self.illegal[game] = 0;
         Ok(())

@@ -3,18 +3,19 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use exact2048_game::Board as Packed;
 use exact2048_game::rules::Move;
+use exact2048_game::{Asked, Board as Packed};
 use exact2048_run::machine::cores;
 use exact2048_solution::{
     CostSum, Evaluation, KernelsOfRun, Oracle, OracleOptions, QueryError, QuestionLimits, Run as OpenRun,
+    shown_best, shown_moves,
 };
 use exact2048_storage::{Location, StoreSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::answers::{self, MoveAnswer, Source};
-use crate::board::{Board, read};
+use crate::board::{Board, Question, read_question};
 use crate::errors::{UnreachableError, of_query, of_run, of_storage};
 use crate::memory::within;
 use crate::{process, rules};
@@ -92,47 +93,48 @@ impl Run {
 
     /// The value of a board under perfect play.
     fn value<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::value(py, self, &read(board, self.oracle.params().game().board())?.one()?)
+        answers::value(py, self, &Question::One(read_question(board, self.oracle.params().game())?.one()?))
     }
 
     /// The values of an array of boards: float64 [N].
     fn values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::value(py, self, &read(boards, self.oracle.params().game().board())?.many()?)
+        answers::value(py, self, &read_question(boards, self.oracle.params().game())?.many()?)
     }
 
     /// The value of each move, including its score.
     fn action_values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::action_values(py, self, &read(boards, self.oracle.params().game().board())?)
+        answers::action_values(py, self, &read_question(boards, self.oracle.params().game())?)
     }
 
     /// The best move.
     fn best<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::best(py, self, &read(boards, self.oracle.params().game().board())?)
+        answers::best(py, self, &read_question(boards, self.oracle.params().game())?)
     }
 
     /// The full evaluation of a board, with the values of its moves.
     fn evaluate<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-        let size = self.oracle.params().game().board();
-        let board = read(board, size)?.one()?.boards()[0];
+        let Asked { board, perspective } = read_question(board, self.oracle.params().game())?.one()?;
         let found = py.detach(|| self.evaluation(board))?;
+        let shown = |board| Board { packed: perspective.shown(board), size: perspective.size() };
         let answer = PyDict::new(py);
-        answer.set_item("board", Board { packed: found.board, size })?;
-        answer.set_item("canonical", Board { packed: found.canonical, size })?;
+        answer.set_item("board", shown(found.board))?;
+        let canonical = Board { packed: found.canonical, size: perspective.size_of_run() };
+        answer.set_item("canonical", canonical)?;
         answer.set_item("layer", found.layer.0)?;
         answer.set_item("value", found.value)?;
         answer.set_item("error_bound", found.error_bound)?;
         answer.set_item("known_reachable", found.is_known_reachable)?;
-        answer.set_item("best", found.best.map(Move::name))?;
+        answer.set_item("best", shown_best(&found, &perspective).map(Move::name))?;
         let moves = PyDict::new(py);
-        for of_move in &found.moves {
+        for (direction, of_move) in shown_moves(&found.moves, &perspective) {
             let Some(outcome) = of_move.outcome else { continue };
             let fields = PyDict::new(py);
             fields.set_item("value", outcome.value)?;
             fields.set_item("score", outcome.score)?;
-            fields.set_item("after", Board { packed: outcome.after, size })?;
+            fields.set_item("after", shown(outcome.after))?;
             fields.set_item("is_best", outcome.is_best)?;
             fields.set_item("may_be_best", outcome.may_be_best.unwrap_or(outcome.is_best))?;
-            moves.set_item(of_move.direction.name(), fields)?;
+            moves.set_item(direction.name(), fields)?;
         }
         answer.set_item("moves", moves)?;
         Ok(answer)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pathlib
 import os
 import pickle
@@ -175,8 +176,33 @@ def test_formations_are_asked(program: str, tmp_path: pathlib.Path) -> None:
         assert (client.board, client.value(board)) == (solved.board, answer["value"])
         assert client.rules == solved.rules
     for wrong in ["2 4 0 / 0 2 0", "2 4 # / 0 2 0", 1 << 8, np.full((2, 3), 1, np.uint8)]:
-        with pytest.raises(BoardError, match="stone|cell 3"):
+        with pytest.raises(BoardError, match="stone|locks|cell 3"):
             solved.value(wrong)
+
+
+def test_positions_of_a_real_game_are_asked(program: str, tmp_path: pathlib.Path) -> None:
+    solved = exact2048.solve("3x3:.../..x/.xx", tmp_path / "run", objective="reach:32")
+    board = Board("2 0 4 / 0 2 x / 8 x x")
+    real = "8 0 2 / 32 2 0 / 128 64 4"
+    turned = {"left": "up", "right": "down", "up": "right", "down": "left"}
+    evaluation = solved.evaluate(board)
+    shown = solved.evaluate(real)
+    assert (str(shown["board"]), str(shown["canonical"])) == (real, str(evaluation["canonical"]))
+    assert shown["value"] == evaluation["value"]
+    assert shown["moves"].keys() == {turned[name] for name in evaluation["moves"]}
+    for name, move in evaluation["moves"].items():
+        assert shown["moves"][turned[name]]["value"] == move["value"]
+        assert shown["moves"][turned[name]]["after"].size == "3x3"
+    with serving(program, solved) as (url, _):
+        for source in (solved, exact2048.Client(url)):
+            assert source.value(real) == source.value(board)
+            assert source.best(real) == shown["best"] == turned[source.best(board)]
+            actions = source.action_values(real)
+            for name, value in zip(("left", "right", "up", "down"), actions, strict=True):
+                legal = shown["moves"].get(name)
+                assert math.isnan(value) if legal is None else value == legal["value"]
+            with pytest.raises(BoardError, match="found them elsewhere"):
+                source.value("8 32 2 / 0 2 0 / 128 64 4")
 
 
 def test_unreachable_boards_have_no_value(run: exact2048.Run) -> None:

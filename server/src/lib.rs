@@ -6,6 +6,7 @@
 //! Requests cannot name files.
 
 mod batch;
+mod compare;
 mod failures;
 mod messages;
 mod observe;
@@ -17,8 +18,9 @@ mod state;
 mod stream;
 mod turns;
 
+pub use compare::{Comparison, RunAnswer, compare};
 pub use failures::of_query;
-pub use messages::{board_of, direction_of};
+pub use messages::{asked_of, direction_of};
 pub use observe::describe;
 pub use runs::{NamedRun, RUN_HEADER, Runs};
 pub use serve::serve;

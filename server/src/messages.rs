@@ -2,9 +2,12 @@
 
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;
+use exact2048_game::{Asked, Game, Perspective};
 use exact2048_net::status;
 use exact2048_proto::v1;
-use exact2048_solution::{Advice, Evaluation, LayerCounts, MoveValue, StartValues};
+use exact2048_solution::{
+    Advice, Evaluation, LayerCounts, MoveValue, StartValues, StateAnswer, shown_best, shown_moves,
+};
 use tonic::Status;
 
 use crate::served::RunSnapshot;
@@ -25,14 +28,15 @@ pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
     size.holds(packed)
 }
 
-/// Parses the board of a message.
+/// Parses the board of a message. A text may show a position of the real game, if the game has locks.
 ///
 /// # Errors
 ///
 /// INVALID_ARGUMENT with the name of the invalid field.
-pub fn board_of(message: Option<v1::Board>, size: BoardSize) -> Result<Board, Status> {
+pub fn asked_of(message: Option<v1::Board>, game: &Game) -> Result<Asked, Status> {
     use v1::board::Spelling;
 
+    let size = game.board();
     let spelling = message.and_then(|board| board.spelling);
     match spelling {
         None => Err(status::invalid_argument("board", format!("expected a board of {size}, found none"))),
@@ -42,9 +46,9 @@ pub fn board_of(message: Option<v1::Board>, size: BoardSize) -> Result<Board, St
             Err(status::invalid_argument("board.text", what))
         }
         Some(Spelling::Text(text)) => {
-            Board::parse(&text, size).map_err(|error| status::invalid_argument("board.text", error))
+            Asked::parse(&text, game).map_err(|error| status::invalid_argument("board.text", error))
         }
-        Some(Spelling::Packed(packed)) if is_board(packed, size) => Ok(Board(packed)),
+        Some(Spelling::Packed(packed)) if is_board(packed, size) => Ok(Asked::of_run(Board(packed), size)),
         Some(Spelling::Packed(packed)) => {
             let what = format!("expected no bits above the last cell of a {size} board, found {packed:#x}");
             Err(status::invalid_argument("board.packed", what))
@@ -73,20 +77,46 @@ fn direction(direction: Move) -> v1::Direction {
     }
 }
 
-/// Returns the answer to a request for a state's values.
-pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueResponse {
-    let mut message = packed_value(answer);
-    message.board = answer.board.to_text(size);
-    message.canonical = answer.canonical.to_text(size);
-    for (to, of) in message.moves.iter_mut().zip(&answer.moves) {
-        to.afterstate = of.outcome.map(|outcome| outcome.after.to_text(size)).unwrap_or_default();
-        let worst = of.outcome.and_then(|outcome| outcome.worst_spawn);
-        to.worst_spawn = worst.map(|board| board.to_text(size)).unwrap_or_default();
+/// Returns the answer to a request for a state, with boards and moves as the client sees them.
+pub(crate) fn answer(answer: &StateAnswer, perspective: &Perspective) -> v1::GetValueResponse {
+    let mut message = match answer {
+        StateAnswer::Values(of) => v1::GetValueResponse {
+            best: shown_best(of, perspective).map_or(v1::Direction::Unspecified, direction).into(),
+            moves: shown_moves(&of.moves, perspective)
+                .map(|(shown, of)| v1::MoveValue { direction: direction(shown).into(), ..move_value(of) })
+                .collect(),
+            ..packed_value(of)
+        },
+        StateAnswer::BestMove(of) => v1::GetValueResponse {
+            best: of
+                .best
+                .map_or(v1::Direction::Unspecified, |best| direction(perspective.shown_move(best)))
+                .into(),
+            moves: Move::ALL
+                .map(|shown| v1::MoveValue {
+                    direction: direction(shown).into(),
+                    ..move_advice(of, perspective.of_run(shown))
+                })
+                .to_vec(),
+            ..packed_advice(of)
+        },
+    };
+    let show = |packed: &mut u64, text: &mut String| {
+        *text = perspective.text(Board(*packed));
+        *packed = perspective.shown(Board(*packed)).0;
+    };
+    show(&mut message.packed_board, &mut message.board);
+    message.canonical = Board(message.packed_canonical).to_text(perspective.size_of_run());
+    for of in message.moves.iter_mut().filter(|of| of.legal) {
+        show(&mut of.packed_afterstate, &mut of.afterstate);
+        if of.packed_worst_spawn != 0 {
+            show(&mut of.packed_worst_spawn, &mut of.worst_spawn);
+        }
     }
     message
 }
 
-/// Returns the answer of [`value`] without the texts of boards.
+/// Returns the values of a state, without texts of boards.
 pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
     v1::GetValueResponse {
         layer: answer.layer.0,
@@ -101,40 +131,29 @@ pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
     }
 }
 
-/// Returns the answer to a request for a state's best move.
-pub(crate) fn advice(advice: &Advice, size: BoardSize) -> v1::GetValueResponse {
-    let mut message = packed_advice(advice);
-    message.board = advice.board.to_text(size);
-    message.canonical = advice.canonical.to_text(size);
-    for (to, direction) in message.moves.iter_mut().zip(Move::ALL) {
-        let after = advice.moves.get(direction).map(|(after, _)| after.to_text(size));
-        to.afterstate = after.unwrap_or_default();
-    }
-    message
-}
-
-/// Returns the answer of [`advice`] without the texts of boards.
+/// Returns the best move of a state, without texts of boards.
 pub(crate) fn packed_advice(advice: &Advice) -> v1::GetValueResponse {
-    let moves = Move::ALL.map(|made| {
-        let legal = advice.moves.get(made);
-        let (after, score) = legal.unwrap_or_default();
-        v1::MoveValue {
-            direction: direction(made).into(),
-            legal: legal.is_some(),
-            score,
-            packed_afterstate: after.0,
-            best: advice.best == Some(made),
-            ..v1::MoveValue::default()
-        }
-    });
     v1::GetValueResponse {
         layer: advice.layer.0,
         best: advice.best.map_or(v1::Direction::Unspecified, direction).into(),
-        moves: moves.to_vec(),
+        moves: Move::ALL.map(|made| move_advice(advice, made)).to_vec(),
         packed_board: advice.board.0,
         packed_canonical: advice.canonical.0,
         best_move_only: true,
         ..v1::GetValueResponse::default()
+    }
+}
+
+fn move_advice(advice: &Advice, made: Move) -> v1::MoveValue {
+    let legal = advice.moves.get(made);
+    let (after, score) = legal.unwrap_or_default();
+    v1::MoveValue {
+        direction: direction(made).into(),
+        legal: legal.is_some(),
+        score,
+        packed_afterstate: after.0,
+        best: advice.best == Some(made),
+        ..v1::MoveValue::default()
     }
 }
 
@@ -188,18 +207,19 @@ pub(crate) fn layer(counts: &LayerCounts) -> v1::ListLayersResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use exact2048_game::Params;
     use v1::board::Spelling;
 
     #[test]
     fn boards_are_read_in_both_spellings() {
-        let size: BoardSize = "2x2".parse().unwrap();
-        let read = |spelling| board_of(Some(v1::Board { spelling: Some(spelling) }), size);
-        let board = read(Spelling::Text("2 0 / 0 4".to_owned())).unwrap();
-        assert_eq!(read(Spelling::Packed(0x2001)).unwrap(), board);
-        let field = |result: Result<Board, Status>| status::field_of(&result.unwrap_err()).unwrap();
+        let game = *Params::usual("2x2", "score").build().unwrap().game();
+        let read = |spelling| asked_of(Some(v1::Board { spelling: Some(spelling) }), &game);
+        let board = read(Spelling::Text("2 0 / 0 4".to_owned())).unwrap().board;
+        assert_eq!(read(Spelling::Packed(0x2001)).unwrap().board, board);
+        let field = |result: Result<Asked, Status>| status::field_of(&result.unwrap_err()).unwrap();
         assert_eq!(field(read(Spelling::Text("2 0".to_owned()))), "board.text");
         assert_eq!(field(read(Spelling::Packed(0x1_2001))), "board.packed");
-        assert_eq!(field(board_of(None, size)), "board");
+        assert_eq!(field(asked_of(None, &game)), "board");
         assert!(is_board(u64::MAX, "4x4".parse().unwrap()));
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use exact2048_net::status;
 use exact2048_proto::v1::query_server::Query;
 use exact2048_proto::v1::{
-    BatchGetValuesRequest, BatchGetValuesResponse, GetRunRequest, GetRunResponse, GetValueRequest,
-    GetValueResponse, ListLayersRequest, ListLayersResponse,
+    BatchGetValuesRequest, BatchGetValuesResponse, CompareRunsRequest, CompareRunsResponse, GetRunRequest,
+    GetRunResponse, GetValueRequest, GetValueResponse, ListLayersRequest, ListLayersResponse,
 };
-use exact2048_solution::StateAnswer;
 use futures_util::Stream;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::compare::compare;
 use crate::runs::Runs;
 use crate::state::answer_state;
 use crate::turns::Turns;
@@ -49,15 +49,22 @@ impl Query for QueryService {
         request: Request<GetValueRequest>,
     ) -> Result<Response<GetValueResponse>, Status> {
         let snapshot = self.runs.asked_for(request.metadata())?.now();
-        let size = snapshot.params.game().board();
         let GetValueRequest { board, with_values } = request.into_inner();
-        let board = messages::board_of(board, size)?;
-        let (answer, cost) = answer_state(snapshot.oracle()?, &self.turns, board, with_values).await?;
-        let answer = match answer {
-            StateAnswer::Values(evaluation) => messages::value(&evaluation, size),
-            StateAnswer::BestMove(advice) => messages::advice(&advice, size),
-        };
-        Ok(Response::new(GetValueResponse { cost: Some(cost), ..answer }))
+        let asked = messages::asked_of(board, snapshot.params.game())?;
+        let (answer, cost) = answer_state(snapshot.oracle()?, &self.turns, asked.board, with_values).await?;
+        Ok(Response::new(GetValueResponse {
+            cost: Some(cost),
+            ..messages::answer(&answer, &asked.perspective)
+        }))
+    }
+
+    async fn compare_runs(
+        &self,
+        request: Request<CompareRunsRequest>,
+    ) -> Result<Response<CompareRunsResponse>, Status> {
+        let CompareRunsRequest { board, with_values } = request.into_inner();
+        let board = board.ok_or_else(|| status::invalid_argument("board", "expected a board, found none"))?;
+        Ok(Response::new(compare(&self.runs, &self.turns, &board, with_values).await.into()))
     }
 
     type BatchGetValuesStream = Answers<BatchGetValuesResponse>;

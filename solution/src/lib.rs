@@ -47,4 +47,4 @@ pub use records::{Amended, Amendment, JournalRecord, Record, Removal, Retraction
 pub use run::{MissingValues, Run, RunError, UnnamedPolicy};
 pub use segment::Segment;
 pub use sums::ValueSums;
-pub use view::{MoveView, StateAnswer, StateView, shown_moves};
+pub use view::{MoveView, StateAnswer, StateView, shown_best, shown_moves};

@@ -1,7 +1,7 @@
 //! The answer about one state, and its JSON.
 
 use exact2048_game::rules::Move;
-use exact2048_game::{Board, BoardSize, Perspective};
+use exact2048_game::{Board, Perspective};
 use serde::Serialize;
 
 use crate::oracle::{Advice, Evaluation, MoveValue};
@@ -66,8 +66,8 @@ pub struct MoveView {
 }
 
 impl StateView {
-    /// The view of an answer of a run with boards of this size.
-    pub fn new(answer: &StateAnswer, size: BoardSize, perspective: &Perspective) -> Self {
+    /// The view of an answer, with boards and moves as the user sees them.
+    pub fn new(answer: &StateAnswer, perspective: &Perspective) -> Self {
         let (board, canonical, layer) = answer.state();
         let known_reachable = match answer {
             StateAnswer::Values(Evaluation { is_known_reachable: false, .. }) => Some(false),
@@ -79,25 +79,31 @@ impl StateView {
                 let moves = moves
                     .map(|(shown, m)| MoveView::of_value(shown, m, of.error_bound, perspective))
                     .collect();
-                (Some(of.value), Some(of.error_bound), of.best, moves)
+                (Some(of.value), Some(of.error_bound), shown_best(of, perspective), moves)
             }
             StateAnswer::BestMove(of) => {
                 let moves =
                     Move::ALL.into_iter().map(|made| MoveView::of_advice(made, of, perspective)).collect();
-                (None, None, of.best, moves)
+                (None, None, of.best.map(|best| perspective.shown_move(best)), moves)
             }
         };
         Self {
             board: perspective.text(board),
-            canonical: canonical.to_text(size),
+            canonical: canonical.to_text(perspective.size_of_run()),
             layer,
             known_reachable,
             value,
             error_bound,
-            best: best.map(|best| perspective.shown_move(best).name()),
+            best: best.map(Move::name),
             moves,
         }
     }
+}
+
+/// The first best move in the order of the shown moves; `None` if no move is legal.
+pub fn shown_best(answer: &Evaluation, perspective: &Perspective) -> Option<Move> {
+    let is_best = |of: &MoveValue| of.outcome.is_some_and(|outcome| outcome.is_best);
+    shown_moves(&answer.moves, perspective).find(|(_, of)| is_best(of)).map(|(shown, _)| shown)
 }
 
 /// The values of moves in the order of the shown moves, with these.

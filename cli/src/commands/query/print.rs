@@ -68,7 +68,7 @@ impl Printer {
         proved: Option<Certainty>,
     ) -> Result<()> {
         if self.json {
-            let state = StateView::new(&answer.answer, self.params.game().board(), perspective);
+            let state = StateView::new(&answer.answer, perspective);
             let shown = Shown { state, cost: answer.cost };
             writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
