@@ -41,6 +41,11 @@ const FEW_CELLS: usize = 10;
 /// the states that follow an asked state. Listing all states would take longer than solving the cone.
 const MOST_KEPT_BYTES: u64 = 48 << 20;
 
+/// Most states of a question for which a new cone begins at all of them, known or not. So few states are mostly those
+/// after the moves of one state. The known ones may end an earlier cone, and the next questions need the states after
+/// them. On 4x3 `reach:512 --keep 64`, a game then needs one new cone where it needed two.
+const MOST_OF_ONE_STATE: usize = 128;
+
 /// Values by canonical board.
 pub(super) type Known = FxHashMap<Board, Stored>;
 
@@ -131,7 +136,10 @@ impl ValueSource for Solving<'_> {
         values: &mut [Option<Stored>],
         question: &QuestionLimits<'_>,
     ) -> Result<(), QueryError> {
-        let open: Vec<usize> = (0..states.len()).filter(|&at| values[at].is_none()).collect();
+        let mut open: Vec<usize> = (0..states.len()).filter(|&at| values[at].is_none()).collect();
+        if !open.is_empty() && !self.is_shallow && states.len() <= MOST_OF_ONE_STATE {
+            open = (0..states.len()).collect();
+        }
         for some in open.chunks(if self.is_shallow { SHALLOW_TOGETHER } else { usize::MAX }) {
             let asked: Vec<(Layer, Board)> = some.iter().map(|&at| states[at]).collect();
             for (&at, value) in some.iter().zip(self.solve(&asked, question)?) {
