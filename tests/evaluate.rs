@@ -71,7 +71,7 @@ impl Reference {
     }
 
     fn after(&mut self, after: Board) -> f64 {
-        if self.target.is_some_and(|target| (0..self.size.cells()).any(|cell| after.get(cell) >= target)) {
+        if self.target.is_some_and(|target| self.size.playable().any(|cell| after.get(cell) >= target)) {
             return 1.0;
         }
         let empty: Vec<usize> = empty_cells(after, self.size).collect();
@@ -91,9 +91,13 @@ fn evaluate(run: &Solved, player: &str, options: &[&str]) -> Value {
 
 #[test]
 fn exact_values_follow_from_the_definition() {
-    for (size, objective, target) in
-        [("2x2", "score", None), ("3x2", "score", None), ("3x2", "reach:32", Some(5))]
-    {
+    for (size, objective, target) in [
+        ("2x2", "score", None),
+        ("3x2", "score", None),
+        ("3x2", "reach:32", Some(5)),
+        ("3x3:.../..x/.xx", "reach:16", Some(4)),
+        ("2x4:.#../...#", "reach:32", Some(5)),
+    ] {
         let run = Solved::new(&format!("--board {size} --objective {objective}"));
         for (name, player) in [("random", legal as Player), ("greedy", greedy as Player)] {
             let (expected, boards) = Reference::start(size, player, target);

@@ -370,20 +370,56 @@ fn formations_are_solved_by_clusters() {
 
 /// Commands that do not know stones refuse them, instead of showing the numbers of another game.
 #[test]
-fn other_commands_refuse_stones() {
-    let refused = "expected a board without stones";
-    let board = "2x3:..x/...";
-    for args in
-        [&["plan", "--board", board][..], &["play", "--board", board, "--player", "greedy", "--games", "1"]]
-    {
-        exact2048(args).exits(2).says(&[refused, args[0]]);
+fn plans_refuse_stones() {
+    exact2048(["plan", "--board", "2x3:..x/..."]).exits(2).says(&["expected a board without stones", "plan"]);
+}
+
+/// Games of all players follow the moves of the reference. The perfect player wins as often as the values say.
+#[test]
+fn games_are_played() {
+    for board in ["3x3:.../..x/.xx", "2x4:.#../...#"] {
+        let game = Game::new(board, "reach:32", "1/10");
+        let solved = Solved::new(&format!("--board {board} --objective reach:32"));
+        let place = Place::new();
+        for player in ["random", "greedy", "corner", "expectimax:depth=1", "minimax:positions=20", "perfect"]
+        {
+            let file = place.join(&player.replace(':', "-"));
+            let options = ["--player", player, "--games", "40", "--record", file.to_str().unwrap(), "--json"];
+            on_run(&solved.run(), "play", &options).exits(0);
+            for line in std::fs::read_to_string(&file).unwrap().lines() {
+                check_game(&game, board, &serde_json::from_str(line).unwrap());
+            }
+        }
+        let options = ["--player", "perfect", "--games", "4000", "--json"];
+        let played = on_run(&solved.run(), "play", &options).exits(0).json();
+        let expected = number(&solved.summary["start"]["expected"]);
+        close(number(&played["won"]["share"]["share"]), expected, 0.04, board);
+        let exact = on_run(&solved.run(), "evaluate", &["--player", "perfect", "--json"]).exits(0).json();
+        close(number(&exact["exact"]["value"]), expected, 1e-6, board);
     }
-    let solved = Solved::new(&format!("--board {board} --objective reach:16"));
-    on_run(&solved.run(), "play", &["--player", "greedy", "--games", "1"]).exits(2).says(&[refused]);
-    on_run(&solved.run(), "evaluate", &["--player", "greedy"]).exits(2).says(&[refused]);
-    let page = solved.run().join("page.html");
-    on_run(&solved.run(), "report", &["-o", page.to_str().unwrap()]).exits(2).says(&[refused]);
-    assert!(!page.exists());
+}
+
+/// Replays a recorded game by the rules of the reference.
+fn check_game(game: &Game, board: &str, record: &serde_json::Value) {
+    let tile = |of: &serde_json::Value| {
+        (of[0].as_u64().unwrap() as usize, of[1].as_u64().unwrap().trailing_zeros() as u8)
+    };
+    let with = |board: &Board, (cell, exponent): (usize, u8)| -> Board {
+        let spawned = game.spawns(board, exponent);
+        spawned.into_iter().find(|after| after[cell] != board[cell]).unwrap()
+    };
+    let starts = record["start"].as_array().unwrap();
+    let (_, picture) = board.split_once(':').unwrap();
+    let cells: Vec<String> = picture.chars().filter(|symbol| *symbol != '/').map(String::from).collect();
+    let empty = game.board(&cells.join(" "));
+    let mut board = starts.iter().fold(empty, |board, start| with(&board, tile(start)));
+    let spawns = record["spawns"].as_array().unwrap();
+    for (letter, spawned) in text(&record["moves"]).chars().zip(spawns) {
+        let direction = "LRUD".find(letter).unwrap();
+        let (after, _) = game.slide(&board, direction).unwrap();
+        board = if spawned.is_null() { after } else { with(&after, tile(spawned)) };
+    }
+    assert_eq!(game.text(&board), text(&record["last"]), "{record}");
 }
 
 /// Formulas bound the states of a formation, and `solve` prints the bound before it begins.

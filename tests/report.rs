@@ -100,6 +100,8 @@ fn sums_are_those_of_all_states() {
         ),
         ("3x2", "reach:64", &["--keep 16", "--values best-move"]),
         ("2x2", "lose:32", &["--keep 4"]),
+        ("2x3:.x./...", "reach:32", &["--keep 4", "--values best-move --keep 16"]),
+        ("2x4:.#../...#", "score", &["--keep all", "--keep 16"]),
     ] {
         let game = Game::new(board, objective, "1/10");
         let solution = game.solve();

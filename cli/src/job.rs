@@ -57,7 +57,8 @@ pub struct JobArgs {
     #[arg(long, value_name = "N", hide = true)]
     huge: Option<u8>,
     /// Divide each lane into up to N sectors (1 to 8), so that many workers share the work evenly and each needs less
-    /// memory. Changes speed and memory, not results [default: 1, or as in the existing run]
+    /// memory. Changes speed and memory, not results [default: 1, more in solve if the memory is small, or as in the
+    /// existing run]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     sectors: Option<u8>,
     /// Choose the layers whose values are stored: N for 2 layers in every N (3 or more), all, or starts for only the

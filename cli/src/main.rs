@@ -30,6 +30,7 @@ mod remote;
 mod shell;
 mod signals;
 mod sparkline;
+mod states_bound;
 mod summary;
 mod temporary;
 mod terminal;

@@ -10,18 +10,19 @@ const SIDE = { left: 62, right: 12, top: 12, bottom: 34 };
 const DIGIT = 6.5;
 
 /**
- * Draws a chart of lines over one axis. `label` describes the chart in words. A table next to it should list the numbers.
+ * Draws a chart of lines over one axis, which shows whole numbers from 0 on. `label` describes the chart in words. A table
+ * next to it should list the numbers. `isChance` says that values are between 0 and 1.
  * @param {{label: string, across: string, lines: {name: string, points: [number, number][]}[], isLog?: boolean,
- *   text: (value: number) => string}} what
+ *   isChance?: boolean, text: (value: number) => string}} what
  */
-export function chart({ label, across, lines, isLog = false, text }) {
+export function chart({ label, across, lines, isLog = false, isChance = false, text }) {
   const width = Math.min(WIDTH, document.body.clientWidth - 20);
   const points = lines.flatMap((line) => line.points).filter(([, y]) => !isLog || y > 0);
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label, class: "chart" });
   if (points.length === 0) return drawing;
   const scale = (/** @type {number} */ y) => (isLog ? Math.log10(y) : y);
-  const [left, right] = range(points.map(([x]) => x));
-  const [low, high] = range(points.map(([, y]) => scale(y)));
+  const [left, right] = range(points.map(([x]) => x), 0);
+  const [low, high] = isChance ? range(points.map(([, y]) => y), 0, 1) : range(points.map(([, y]) => scale(y)));
   const rows = ticks(low, high, 4, isLog).map((value) => (isLog ? 10 ** value : value));
   const start = Math.max(SIDE.left, 12 + DIGIT * Math.max(...rows.map((y) => text(y).length)));
   const across_ = (/** @type {number} */ x) =>
@@ -34,7 +35,7 @@ export function chart({ label, across, lines, isLog = false, text }) {
       svg("text", { x: start - 6, y: up(y) + 4, class: "end" }, text(y)),
     );
   }
-  for (const x of ticks(left, right, 6)) {
+  for (const x of ticks(left, right, 6, true)) {
     drawing.append(svg("text", { x: across_(x), y: HEIGHT - SIDE.bottom + 16, class: "middle" }, x.toLocaleString("en")));
   }
   drawing.append(svg("text", { x: width - SIDE.right, y: HEIGHT - 3, class: "end" }, across));
@@ -52,12 +53,14 @@ export function chart({ label, across, lines, isLog = false, text }) {
   return drawing;
 }
 
-/** The smallest and the largest of some numbers, made distinct. @param {number[]} numbers */
-function range(numbers) {
+/** The smallest and the largest of some numbers, made distinct within limits. @param {number[]} numbers
+ * @param {number} [least] @param {number} [most] */
+function range(numbers, least = -Infinity, most = Infinity) {
   const low = numbers.reduce((a, b) => Math.min(a, b));
   const high = numbers.reduce((a, b) => Math.max(a, b));
   const apart = Math.max(Math.abs(high) * 1e-6, 1e-12);
-  return high - low > apart ? [low, high] : [low - Math.max(apart, 0.5), high + Math.max(apart, 0.5)];
+  const beyond = Math.max(apart, 0.5);
+  return high - low > apart ? [low, high] : [Math.max(least, low - beyond), Math.min(most, high + beyond)];
 }
 
 /** Round numbers within a range. @param {number} low @param {number} high @param {number} most

@@ -22,7 +22,7 @@ export function showCourse(run, game) {
   byId("course-title").textContent = title;
   byId("course-chart").replaceChildren(chart({
     label: points.length === 0 ? title : `${title}: from ${worth(points[0][1])} to ${worth(points[points.length - 1][1])} in ${points.length - 1} moves.`,
-    across: "moves", lines: [{ name: title, points }], text: (value) => axisText(value, run.isChance),
+    across: "moves", lines: [{ name: title, points }], isChance: run.isChance, text: (value) => axisText(value, run.isChance),
   }));
   if (!byId("course-moves").open) return;
   const rows = past.flatMap((step, i) => {

@@ -45,7 +45,7 @@ function show(statistics) {
   const by = (/** @type {number} */ part) => points.find((/** @type {number[]} */ [, share]) => share >= part)[0];
   byId("perfect-chart").replaceChildren(chart({
     label: `Share of games that have ended, by tile sum: ${SHARES.map((part) => `${percent(part)} by ${by(part)}`).join(", ")}.`,
-    across: "games that have ended, by tile sum", text: (value) => axisText(value, true), lines: [{ name: "ended", points }],
+    across: "games that have ended, by tile sum", isChance: true, text: (value) => axisText(value, true), lines: [{ name: "ended", points }],
   }));
   byId("perfect-ends").textContent = `Games that have ended: ${SHARES.map((part) => `${percent(part)} by tile sum ${count(by(part))}`).join(", ")}.`;
   byId("perfect").hidden = false;

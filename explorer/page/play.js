@@ -172,11 +172,12 @@ function changeHints() {
   showAll();
 }
 
-function isWon() {
+/** Whether a board has the tile that ends the game. */
+function isWon(board = game.board) {
   if (run.target === null) return false;
   // In a position of the real game, the largest tiles are the locks of the run.
   const locks = game.size.name === run.size.name ? 0 : boards.locksOf(run.size);
-  return game.board.filter((exponent) => !boards.isStone(exponent) && boards.tileOf(exponent) >= run.target).length > locks;
+  return board.filter((exponent) => !boards.isStone(exponent) && boards.tileOf(exponent) >= run.target).length > locks;
 }
 
 /** Makes a move, and spawns a tile. @param {Move} move */
@@ -454,13 +455,15 @@ function showNote(note, label, act) {
 
 /** Whether the answer for a board has its spawns. @param {import("./game.js").Step} step */
 function isKnown({ answer }) {
-  return answer !== undefined && (answer.spawns !== undefined || run.best_moves || answer.refused !== undefined);
+  return answer !== undefined && (answer.spawns !== undefined || answer.moves === undefined || run.best_moves);
 }
 
 /** Requests the value of a board, unless known. @param {import("./game.js").Step} step
  * @param {number} seconds time limit of the shown board; 0 for another board @param {AbortSignal} signal */
 async function learn(step, seconds, signal) {
   const isShown = seconds > 0;
+  // The run has no values of won games.
+  if (isWon(step.board)) step.answer = {};
   if (isShown ? isKnown(step) : step.answer !== undefined) return;
   try {
     const board = boards.toText(step.board, game.size);

@@ -180,7 +180,7 @@ async function showValues(layers, signal) {
   byId("layer-values-title").hidden = byId("value-chart").hidden = known.length === 0;
   byId("value-chart").replaceChildren(chart({
     label: "Least, mean and largest values of states by layer; the numbers are in the table below.",
-    across: "tile sum", text: (value) => axisText(value, run.isChance), lines: /** @type {any} */ ([line("least"), line("mean"), line("most")]),
+    across: "tile sum", isChance: run.isChance, text: (value) => axisText(value, run.isChance), lines: /** @type {any} */ ([line("least"), line("mean"), line("most")]),
   }));
   const notes = [];
   if (known.length > 0) notes.push(`Values of up to ${SAMPLE} states in each of ${known.length} layers.`);

@@ -1,7 +1,7 @@
 //! Patterns of boards. Some cells are given, others are open.
 
 use exact2048_game::Stone;
-use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::board::{Board, BoardSize, cells_of, rows_of};
 use exact2048_game::symmetry::Symmetries;
 
 /// Largest length of a pattern's text in bytes.
@@ -38,13 +38,8 @@ impl BoardPattern {
                 text.len()
             ));
         }
-        let is_between = |c: char| c == ',' || c.is_whitespace();
-        let rows: Vec<Vec<&str>> = text
-            .trim()
-            .split(['/', '\n'])
-            .map(|row| row.split(is_between).filter(|cell| !cell.is_empty()).collect())
-            .collect();
-        if rows.len() != size.rows() || rows.iter().any(|row: &Vec<&str>| row.len() != size.cols()) {
+        let rows: Vec<Vec<&str>> = rows_of(text).map(cells_of).collect();
+        if rows.len() != size.rows() || rows.iter().any(|row| row.len() != size.cols()) {
             return Err(format!(
                 "{text:?} is not a pattern of {size}: expected {} rows of {} cells, separated by /",
                 size.rows(),

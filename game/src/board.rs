@@ -74,8 +74,7 @@ pub enum BoardError {
     },
     /// A part of the program does not support stones.
     #[error(
-        "{what}: expected a board without stones, found {size}; solve, query, serve, verify, info, layers and stats support \
-         stones (docs/endgames.md)"
+        "{what}: expected a board without stones, found {size}; docs/endgames.md lists the commands that support stones"
     )]
     StonesUnsupported {
         /// The part of the program.
@@ -122,6 +121,16 @@ pub enum BoardError {
         /// Input text of the cell.
         cell: String,
     },
+}
+
+/// Rows in the text of a board or of a pattern, separated by `/`, or by line ends in a text without `/`.
+pub fn rows_of(text: &str) -> impl Iterator<Item = &str> {
+    text.trim().split(if text.contains('/') { '/' } else { '\n' })
+}
+
+/// Cells in the text of a row, separated by blanks or commas.
+pub fn cells_of(row: &str) -> Vec<&str> {
+    row.split(|c: char| c == ',' || c.is_whitespace()).filter(|cell| !cell.is_empty()).collect()
 }
 
 impl BoardSize {
@@ -180,10 +189,7 @@ impl BoardSize {
     ///
     /// Those of [`new`](Self::new) and [`with_picture`](Self::with_picture).
     pub fn of_text(board: &str) -> Result<Self, BoardError> {
-        let lines = board.trim().split(if board.contains('/') { '/' } else { '\n' });
-        let is_between = |c: char| c == ',' || c.is_whitespace();
-        let rows: Vec<Vec<&str>> =
-            lines.map(|row| row.split(is_between).filter(|cell| !cell.is_empty()).collect()).collect();
+        let rows: Vec<Vec<&str>> = rows_of(board).map(cells_of).collect();
         let plain = Self::new(rows.len() as u64, rows[0].len() as u64)?;
         let cells = rows.iter().map(|row| row.iter().map(|cell| Stone::of_text(cell)));
         if !cells.clone().flatten().any(|stone| stone.is_some()) {
@@ -370,8 +376,7 @@ impl Board {
             found,
             size,
         };
-        let separator = if text.contains('/') { '/' } else { '\n' };
-        let rows: Vec<&str> = text.trim().split(separator).collect();
+        let rows: Vec<&str> = rows_of(text).collect();
         if rows.len() != size.rows() {
             return Err(shape(several(size.rows(), "row"), several(rows.len(), "row")));
         }
@@ -381,8 +386,7 @@ impl Board {
             if row.contains(',') && row.split(',').any(|cells| cells.trim().is_empty()) {
                 return Err(BoardError::Tile { cell: String::new() });
             }
-            let cells: Vec<&str> =
-                row.split(|c: char| c == ',' || c.is_whitespace()).filter(|c| !c.is_empty()).collect();
+            let cells = cells_of(row);
             if cells.len() != size.cols() {
                 let found = format!("{} in row {}", several(cells.len(), "cell"), r + 1);
                 return Err(shape(format!("{} a row", several(size.cols(), "cell")), found));

@@ -138,6 +138,9 @@ fn certificate(run: &RunReport) -> Numbers {
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, text: String| rows.push((name.to_owned(), text));
     add("board", format!("{} rows, {} columns", params.game().board().rows(), params.game().board().cols()));
+    if let Some(picture) = params.game().board().picture() {
+        add("stones", picture);
+    }
     add("objective", params.game().objective().to_string());
     add("values are the", value_name(params.game()));
     add(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::huge::LEAST_HUGE;
+use exact2048_game::sector::MOST_SECTORS;
 use exact2048_game::{Params, lane};
 
 use crate::footprint::{SHARED_HEAP_BYTES, least_heap_bytes, process_bytes};
@@ -76,13 +77,29 @@ impl Tuning {
         is_one_left_out && of_classes <= MOST_ROWS && of_blocks >= LEAST_USES * of_classes
     }
 
-    /// The parameters of the same run, with the fastest split between small and large tiles for this limit of memory.
+    /// The parameters of the same run, with the fastest split between small and large tiles for this limit of memory. If the
+    /// largest block does not fit, lanes are divided into sectors.
     pub fn split(&self, params: Params) -> Params {
         if params.game().from().is_some() && params.game().cells() >= CELLS_OF_MANY_LANES {
             return exact_split(params);
         }
         let keeps_all = |params: &Params| self.for_run(params).dense_rows > self.dense_rows;
-        params.with_fewer_rows().filter(keeps_all).unwrap_or(params)
+        params.with_fewer_rows().filter(keeps_all).unwrap_or_else(|| self.in_sectors(params))
+    }
+
+    /// The parameters with the fewest sectors that fit into the memory; with the most sectors if none fit. Boards with
+    /// stones have no sectors.
+    fn in_sectors(&self, params: Params) -> Params {
+        let fits = |params: &Params| least_heap_bytes(params, self.dense_rows) <= self.limit_bytes as u64;
+        let mut divided = params;
+        for sectors in [2, 4, MOST_SECTORS] {
+            if fits(&divided) {
+                break;
+            }
+            let Ok(more) = divided.to_builder().sectors(sectors).build() else { break };
+            divided = more;
+        }
+        divided
     }
 }
 
@@ -204,6 +221,23 @@ mod tests {
                 is_near,
                 "{board} {objective} within {mib} MiB: {estimated} bytes estimated, {measured} measured"
             );
+        }
+    }
+
+    #[test]
+    fn lanes_are_divided_if_blocks_do_not_fit() {
+        for (board, objective, gib, sectors) in [
+            ("4x4", "reach:64", 12, 1),
+            ("4x4", "reach:64", 3, 4),
+            ("4x4", "reach:128", 20, 8),
+            ("4x4", "reach:128", 1, 8),
+            ("4x4:..../..../..../xxxx", "reach:2048", 1, 1),
+            ("4x3", "score", 1, 4),
+        ] {
+            let params = params(board, objective, Precision::Bits32, None);
+            let split = tuning(gib).split(params.clone());
+            assert_eq!(split.split().sectors(), sectors, "{board} {objective}, {gib} GiB");
+            assert_eq!(params.to_builder().sectors(sectors).build().unwrap(), split);
         }
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::stats::chance;
 use crate::display::ProgressLine;
-use crate::job::{require_no_stones, require_usual_rules};
+use crate::job::require_usual_rules;
 use crate::place::RunPlace;
 use crate::units::{self, SizeUnits, count};
 use crate::{Failure, cones, display, limits, output};
@@ -123,7 +123,6 @@ pub fn main(args: &Args) -> Result<()> {
         return Err(Failure::usage(message).into());
     }
     let run = Run::open(args.place.location_to_read()?)?;
-    require_no_stones(run.params().game().board(), "evaluate")?;
     let options = cones::options(limits::memory_or_half(args.memory));
     let oracle = Arc::new(Oracle::with_options(&run, options)?);
     let params = run.params();

@@ -16,7 +16,6 @@ use serde_json::json;
 
 use super::verify::parse_layers;
 use crate::display::ProgressLine;
-use crate::job::require_no_stones;
 use crate::place::RunPlace;
 use crate::units::{self, SizeUnits, count};
 use crate::{Failure, cones, limits, output};
@@ -80,7 +79,6 @@ enum What {
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
-    require_no_stones(run.params().game().board(), "export")?;
     let memory = limits::memory_or_half(args.memory);
     let oracle = Oracle::with_options(&run, OracleOptions { cache_bytes: 0, ..cones::options(memory) })?;
     let options = ExportOptions {

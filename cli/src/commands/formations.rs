@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use anyhow::Result;
 use exact2048_game::board::MAX_EXPONENT;
 use exact2048_game::formation::Formation;
+use exact2048_game::{Objective, Params};
 use serde_json::json;
 
-use crate::output;
+use crate::states_bound::{SECONDS_A_STATE, states_at_most};
+use crate::{output, units};
 
 /// Options of `formations`.
 #[derive(clap::Args, Debug)]
@@ -18,7 +20,8 @@ Examples:
   exact2048 query --run runs/L3 \"2 0 4 0 / 0 0 8 0 / 2 128 64 256 / 16 512 2048 1024\"
 
 Locks stand for large tiles that double from one to the next. With n locks, the smallest of which is the tile to reach,
-the tile to reach completes a chain that merges to 2^n times the tile. docs/endgames.md describes formations.")]
+the tile to reach completes a chain that merges to 2^n times the tile. The bounds on states and core time are for the
+tile in the column before, and mostly several times too large. docs/endgames.md describes formations.")]
 pub struct Args {
     /// Print one JSON object for each formation
     #[arg(long)]
@@ -28,29 +31,54 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let mut out = io::stdout().lock();
-    let locks = |formation: &Formation| formation.size().stones().count_ones();
+    let served = Formation::ALL.map(Served::of);
     if args.json {
-        for of in &Formation::ALL {
+        for Served { formation, locks, target, states } in served {
             let view = json!({
-                "name": of.name, "picture": of.picture, "cells": of.size().cells(), "locks": locks(of),
-                "factor": 1u32 << locks(of),
+                "name": formation.name, "picture": formation.picture, "cells": formation.size().cells(),
+                "locks": locks, "factor": 1u32 << locks, "tile": target,
+                "states_at_most": states.map(|states| states.to_string()),
+                "core_seconds_at_most": states.map(|states| states as f64 * SECONDS_A_STATE),
             });
             writeln!(out, "{view}")?;
         }
         return Ok(());
     }
-    let row = |of: &Formation| {
-        let serves =
-            format!("{} with reach:{}", 1u32 << MAX_EXPONENT, 1u32 << (u32::from(MAX_EXPONENT) - locks(of)));
-        [
-            of.name.to_owned(),
-            of.picture.to_owned(),
-            of.size().cells().to_string(),
-            locks(of).to_string(),
-            serves,
-        ]
-    };
-    let rows: Vec<Vec<String>> = Formation::ALL.iter().map(|of| row(of).to_vec()).collect();
-    output::write_all_columns(&mut out, &["name", "picture", "cells", "locks", "serves"], &[0, 1, 4], &rows)?;
+    let rows: Vec<Vec<String>> = served.iter().map(Served::row).collect();
+    let names = ["name", "picture", "cells", "locks", "serves", "states, at most", "core time, at most"];
+    output::write_all_columns(&mut out, &names, &[0, 1, 4], &rows)?;
     Ok(out.flush()?)
+}
+
+/// A formation, and the smallest tile with which it serves the largest tile of a real game.
+struct Served {
+    formation: Formation,
+    locks: u32,
+    target: u32,
+    /// Bound on the states of the run to this tile.
+    states: Option<u128>,
+}
+
+impl Served {
+    fn of(formation: Formation) -> Self {
+        let locks = formation.size().stones().count_ones();
+        let target = 1 << (u32::from(MAX_EXPONENT) - locks);
+        let objective = Objective::Reach { exponent: MAX_EXPONENT - locks as u8 };
+        let params = Params::builder(formation.size(), objective).build().ok();
+        Self { formation, locks, target, states: params.as_ref().and_then(states_at_most) }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let Self { formation, locks, target, states } = self;
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        vec![
+            formation.name.to_owned(),
+            formation.picture.to_owned(),
+            formation.size().cells().to_string(),
+            locks.to_string(),
+            format!("{} with reach:{target}", 1u32 << MAX_EXPONENT),
+            or_none(states.map(|states| units::rough(states as f64))),
+            or_none(states.map(|states| units::about(states as f64 * SECONDS_A_STATE))),
+        ]
+    }
 }

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_coordinator::{ForecastTotals, Knowledge, PassCost, Workload};
-use exact2048_count::{Bounds, Counted};
 use exact2048_game::{KeptLayers, Objective, Params};
 use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
@@ -18,6 +17,7 @@ use crate::choice::{Choices, LayerCost, candidates, choose};
 use crate::job::{JobArgs, require_no_stones};
 use crate::output::{write_field, write_fitting, write_sentence};
 use crate::signals::stop_on_signals;
+use crate::states_bound::states_at_most;
 use crate::units::{self, SizeUnits};
 use crate::{Failure, display, limits, temporary};
 
@@ -141,7 +141,7 @@ pub fn main(args: &Args) -> Result<()> {
         states: is_known.then_some(states.round() as u64),
         states_about: (!is_known).then_some(states),
         states_range: (!is_known).then_some([states / factor, states * factor]),
-        states_at_most: if is_known { None } else { at_most(&params).map(|most| most.to_string()) },
+        states_at_most: if is_known { None } else { states_at_most(&params).map(|most| most.to_string()) },
         measured_before: knowledge == Knowledge::Solved,
         off_by_at_most: knowledge.cost_factor(),
         least_memory_bytes: exact2048_worker::least_memory_bytes(&asked, threads),
@@ -208,23 +208,6 @@ fn policies(
 /// The stored items of a run, in the form of `--values`.
 fn values(params: &Params) -> &'static str {
     if params.contents().stores_best_moves() { "best-move" } else { "layers" }
-}
-
-/// Smallest exponent of a target tile for which boards can be counted.
-const LEAST_TARGET: u8 = 3;
-
-/// Upper bound on the number of states up to symmetry, from formulas; `None` if no formula covers the largest tiles.
-pub fn at_most(params: &Params) -> Option<u128> {
-    let Some(until) = params.contents().until() else {
-        let target = params.game().objective().winning_exponent().map(|exponent| 1 << exponent);
-        let bounds = Bounds::new(params.game().board(), target, |_| ()).ok()?;
-        return Some(bounds.total(Counted::WithinTileBound).orbits);
-    };
-    // No board up to `until_layer` contains this tile.
-    let target = 1 << (params.largest_exponent() + 1).max(LEAST_TARGET);
-    let bounds = Bounds::new(params.game().board(), Some(target), |_| ()).ok()?;
-    let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until.0));
-    Some(layers.map(|layer| layer.within_tile_bound.orbits).sum())
 }
 
 /// Measured speed of this machine.

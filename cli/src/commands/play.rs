@@ -18,7 +18,6 @@ use parking_lot::Mutex;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::job::require_no_stones;
 use crate::place::StoreOptions;
 use crate::units::{self, count};
 use crate::{Failure, cones, display, limits, output, output_file};
@@ -118,12 +117,10 @@ fn table(args: &Args) -> Result<Table> {
     };
     let Some(place) = &args.run else {
         let size = args.board.map_or_else(|| BoardSize::new(4, 4), Ok)?;
-        require_no_stones(size, "play")?;
         return at(Engine::new(size, args.spawn4.unwrap_or_default()), None, args.until, None);
     };
     let run = Run::open(args.store.locate_to_read(place)?)?;
     let params = run.params();
-    require_no_stones(params.game().board(), "play")?;
     let wanted = params.game().winning_exponent();
     if let (Some(until), Some(wanted)) = (args.until, wanted)
         && args.player.needs_run()

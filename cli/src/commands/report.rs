@@ -17,7 +17,6 @@ use serde_json::json;
 use super::stats::{chance, follower_of};
 use crate::cones::{ConeOptions, kernels};
 use crate::display::ProgressLine;
-use crate::job::require_no_stones;
 use crate::output_file::{require_empty_folder, require_free, write_whole};
 use crate::place::{StoreOptions, named};
 use crate::units::{self, SizeUnits, count};
@@ -90,7 +89,6 @@ pub fn main(args: &Args) -> Result<()> {
         .map(|(name, place)| {
             let location = args.store.locate_to_read(&place)?;
             let run = Run::open(location.clone())?;
-            require_no_stones(run.params().game().board(), "report")?;
             let kept = ConeOptions::default().kept_statistics(&run, &location);
             Ok((name, run, kept))
         })

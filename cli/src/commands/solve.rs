@@ -16,7 +16,6 @@ use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
-use super::plan::at_most;
 use super::verify::Watch;
 use crate::choice::{LayerCost, choose};
 use crate::job::JobArgs;
@@ -25,6 +24,7 @@ use crate::place::RunPlace;
 use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
+use crate::states_bound::{SECONDS_A_STATE, states_at_most};
 use crate::summary::{RunSummary, recorded_seconds, report_excess};
 use crate::{Failure, display, limits, units};
 
@@ -222,10 +222,11 @@ fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
 
 /// Reports how many states a formation has at most, because nothing else is known before its upward pass ends.
 fn report_bound(params: &Params) {
-    if let Some(states) = at_most(params) {
+    if let Some(states) = states_at_most(params) {
         display::print_note(&format!(
-            "note: this formation has at most {} states; each takes about 0.1 µs of a core and a byte of disk",
-            units::rough(states as f64)
+            "note: this formation has at most {} states; each takes about {} µs of a core and a byte of disk",
+            units::rough(states as f64),
+            1e6 * SECONDS_A_STATE
         ));
     }
 }
