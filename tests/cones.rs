@@ -193,29 +193,40 @@ fn kernels_solve_large_cones() {
     assert!(matches!(given_up, QueryError::GivenUp), "{given_up}");
 }
 
-/// The lower layers of a large cone are kept. A game that leaves them needs one new cone, which serves its next moves.
+/// The lower layers of a large cone are kept. A game that leaves them needs one new cone, which serves its next moves. With
+/// more memory, later cones end at a landing of the first. The answers are those of a run with all values.
 #[test]
 fn games_need_few_cones() {
-    let run = Solved::new("--board 3x3 --objective reach:256 --keep 128");
-    let run = Run::open(&run.run()).unwrap();
+    let solved =
+        ["128", "all"].map(|keep| Solved::new(&format!("--board 3x3 --objective reach:256 --keep {keep}")));
+    let [few, all] = solved.each_ref().map(|solved| Run::open(&solved.run()).unwrap());
+    let whole = Oracle::new(&all).unwrap();
     let size: BoardSize = "3x3".parse().unwrap();
-    let kernels = Some(KernelsOfRun::new(|run| exact2048_run::kernels(run, UNLIMITED)));
-    let options = OracleOptions { kernels, solved_bytes: 300_000, ..OracleOptions::default() };
-    let oracle = Oracle::with_options(&run, options).unwrap();
     let packed = PackedRules::new(size);
-    let (mut board, mut computed) = (Board::parse("2 2 0 / 4 0 0 / 0 0 0", size).unwrap(), Vec::new());
-    while board.tile_sum(9) < 240 {
-        let spent = CostSum::default();
-        let asking = QuestionLimits::new(&|| true, 1 << 30, &spent);
-        let answer = oracle.evaluate_as(&[board], &asking).unwrap().remove(0).unwrap();
-        computed.push(spent.computed_states());
-        let Some(best) = answer.best else { break };
-        let (after, _) = packed.moves(board).get(best).unwrap();
-        board = after.with(rules::empty_cells(after, size).next().unwrap(), 1);
-    }
-    let is_large = |&states: &u64| states > 20_000;
+    let computed_of = |solved_bytes| {
+        let kernels = Some(KernelsOfRun::new(|run| exact2048_run::kernels(run, UNLIMITED)));
+        let options = OracleOptions { kernels, solved_bytes, ..OracleOptions::default() };
+        let oracle = Oracle::with_options(&few, options).unwrap();
+        let (mut board, mut computed) = (Board::parse("2 2 0 / 4 0 0 / 0 0 0", size).unwrap(), Vec::new());
+        while board.tile_sum(9) < 240 {
+            let spent = CostSum::default();
+            let asking = QuestionLimits::new(&|| true, 1 << 30, &spent);
+            let answer = oracle.evaluate_as(&[board], &asking).unwrap().remove(0).unwrap();
+            assert_eq!(answer, whole.evaluate(board, &|| true).unwrap());
+            computed.push(spent.computed_states());
+            let Some(best) = answer.best else { break };
+            let (after, _) = packed.moves(board).get(best).unwrap();
+            board = after.with(rules::empty_cells(after, size).next().unwrap(), 1);
+        }
+        computed
+    };
+    let computed = computed_of(1_000_000);
+    let is_large = |&states: &u64| states > 100_000;
     assert!(computed.iter().filter(|states| is_large(states)).count() >= 2, "{computed:?}");
     assert!(!computed.windows(2).any(|two| two.iter().all(is_large)), "{computed:?}");
+    let landed = computed_of(8_000_000);
+    let [all, fewer] = [&computed, &landed].map(|computed| computed.iter().sum::<u64>());
+    assert!(fewer < all / 2, "{fewer} of {all}");
 }
 
 /// A run may not store which states its layers have. The kernels find the states of a cone from the asked one. Even with

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Finished, Place, Solved, command, least_memory, solve_args};
+use common::{Finished, Place, Solved, command, least_memory, needed_memory, on_run, solve_args};
 
 /// Solves a job, and returns the summary with the largest resident anonymous memory, in KiB.
 ///
@@ -54,6 +54,24 @@ fn a_solved_board_stays_within_the_least_memory() {
 #[test]
 fn wide_values_stay_within_the_least_memory() {
     check("--board 4x2 --precision 64 --threads 5", "fingerprint");
+}
+
+/// With less memory than the largest block needs, lanes are divided into sectors. The results are the same.
+#[test]
+fn lanes_are_divided_if_memory_is_small() {
+    let job = "--board 3x3 --threads 2";
+    let mib = |text: &str| text.strip_suffix("MiB").unwrap().parse::<f64>().unwrap();
+    let (whole, divided) = (least_memory(job), needed_memory(job));
+    assert!(mib(&divided) < mib(&whole), "{divided} {whole}");
+    let plenty = Solved::new(job);
+    let (summary, most_kib) = solve_watched(&format!("{job} --memory {divided}"));
+    assert_eq!(summary["fingerprint"], plenty.fingerprint());
+    assert!(most_kib as f64 <= mib(&divided) * 1024.0, "{most_kib} KiB with --memory {divided}");
+    let sectors = |memory: &str| {
+        let solved = Solved::new(&format!("{job} --memory {memory}"));
+        on_run(&solved.run(), "info", &["--json"]).exits(0).json()["params"]["sectors"].clone()
+    };
+    assert!(sectors(&divided).as_u64() > Some(1) && sectors(&whole).is_null());
 }
 
 /// With plenty of memory, the tables of this job take 900 MiB, mostly for transitions.

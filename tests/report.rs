@@ -10,7 +10,7 @@ use common::{Place, Solved, close, exact2048, files, format_run, format_run_unfi
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::Board;
 use exact2048_game::packed::PackedRules;
-use exact2048_reference::{Game, Solution, as_f64};
+use exact2048_reference::{Game, STONE, Solution, as_f64};
 use exact2048_report::{
     LayerReport, ReportOptions, ReportedPlay, ReportedValues, RunReport, StateSums, gather,
 };
@@ -43,7 +43,8 @@ impl Slow {
             let value = as_f64(solution.values[state]);
             let cells = &state[..game.cells()];
             slow.values.push(value);
-            slow.by_largest.entry((*cells.iter().max().unwrap()).into()).or_default().push(value);
+            let largest = cells.iter().copied().filter(|&cell| cell != STONE).max().unwrap();
+            slow.by_largest.entry(largest.into()).or_default().push(value);
             *slow.empties.entry(cells.iter().filter(|&&cell| cell == 0).count()).or_default() += 1;
             slow.legal[game.moves(state).len()] += 1;
             let canonical = rules.canonical(Board::parse(&game.text(state), size).unwrap());

@@ -13,7 +13,7 @@ use exact2048_game::packed::PackedRules;
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Lane, Layer, Params, Precision, SpawnKind};
 use exact2048_solution::cone::{ConeError, Limits, Progress, Solved, SolvedLayer, TooLarge, Values};
-use exact2048_solution::{ConeKernels, NoItems, QueryError, Run, StoredValues};
+use exact2048_solution::{ConeJob, ConeKernels, KernelCone, NoItems, QueryError, Run, StoredValues};
 use exact2048_worker::{BlockEngine, BlockTask, Holding, Sink, Tuning, least_heap_bytes, new_block_engine};
 use parking_lot::{Mutex, MutexGuard};
 use rayon::slice::ParallelSliceMut;
@@ -29,6 +29,9 @@ const LARGE: u8 = 3;
 /// Number of sequences of a board's large tiles from which the smallest exponent of large tiles in its cone is one more than
 /// [`LARGE`]. On 4x3, cones of such boards then take a third less time. Other cones would take up to three times as long.
 const MANY_SEQUENCES: u64 = 300;
+
+/// Most states of a cone for each state below its landing. The next cone of a game takes as many times less.
+const BELOW_LANDING: u64 = 4;
 
 /// Time after which a waiting question checks whether its answer is still wanted.
 const WAIT: Duration = Duration::from_millis(100);
@@ -55,17 +58,16 @@ type Engines = [Option<Result<Engine, u64>>; 2];
 impl ConeKernels for ConeSolver {
     fn solve(
         &self,
-        asked: &[(Layer, Board)],
+        job: ConeJob<'_>,
         limits: Limits<'_>,
-        keep_bytes: u64,
         stored: StoredValues<'_>,
-    ) -> Result<(Solved, u64), ConeError<QueryError>> {
+    ) -> Result<KernelCone, ConeError<QueryError>> {
         let mut engines = self.lock(limits)?;
-        let engine = self.engine(&mut engines, asked)?;
+        let engine = self.engine(&mut engines, job.asked)?;
         // A new thread belongs to no pool, so the global pool solves the cone. A caller from another pool waits without
         // beginning other work of its pool, which might ask for a cone and so wait for this one.
         std::thread::scope(|scope| {
-            let solving = scope.spawn(|| engine.solve(asked, limits, keep_bytes, stored));
+            let solving = scope.spawn(|| engine.solve(job, limits, stored));
             solving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
@@ -145,14 +147,13 @@ impl Engine {
 
     fn solve(
         &mut self,
-        asked: &[(Layer, Board)],
+        job: ConeJob<'_>,
         limits: Limits<'_>,
-        keep_bytes: u64,
         stored: StoredValues<'_>,
-    ) -> Result<(Solved, u64), ConeError<QueryError>> {
+    ) -> Result<KernelCone, ConeError<QueryError>> {
         // After a panic, blocks of an earlier cone may be left.
         self.blocks.release(Holding::All);
-        let found = Pass::new(self, asked, limits).run(asked, keep_bytes, stored);
+        let found = Pass::new(self, job, limits).run(stored);
         self.blocks.release(Holding::All);
         found
     }
@@ -171,9 +172,9 @@ type Occurring = BTreeMap<Layer, BTreeSet<Lane>>;
 /// The computation of one cone.
 struct Pass<'a> {
     engine: &'a mut Engine,
+    job: ConeJob<'a>,
     limits: Limits<'a>,
     first: Layer,
-    cut: Layer,
     states: Occurring,
     afterstates: Occurring,
     /// Number of states of each layer.
@@ -181,33 +182,27 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(engine: &'a mut Engine, asked: &[(Layer, Board)], limits: Limits<'a>) -> Self {
-        let first = asked.iter().map(|&(layer, _)| layer).min().unwrap_or(Layer::FIRST);
-        let cut = engine.params.contents().kept().next_cut(first);
-        let boards: Vec<Board> = asked.iter().map(|&(_, board)| board).collect();
+    fn new(engine: &'a mut Engine, job: ConeJob<'a>, limits: Limits<'a>) -> Self {
+        let first = job.asked.iter().map(|&(layer, _)| layer).min().unwrap_or(Layer::FIRST);
+        let boards: Vec<Board> = job.asked.iter().map(|&(_, board)| board).collect();
         engine.blocks.begin_at(&boards);
         let (states, afterstates, counts) = Default::default();
-        Self { engine, limits, first, cut, states, afterstates, counts }
+        Self { engine, job, limits, first, states, afterstates, counts }
     }
 
-    fn run(
-        mut self,
-        asked: &[(Layer, Board)],
-        keep_bytes: u64,
-        stored: StoredValues<'_>,
-    ) -> Result<(Solved, u64), ConeError<QueryError>> {
-        self.enumerate(asked)?;
+    fn run(mut self, stored: StoredValues<'_>) -> Result<KernelCone, ConeError<QueryError>> {
+        self.enumerate()?;
         self.look_up(stored)?;
-        self.back_up(asked, keep_bytes)
+        self.back_up()
     }
 
-    /// Finds the states from the asked ones up to the next stored layers.
-    fn enumerate(&mut self, asked: &[(Layer, Board)]) -> Result<(), ConeError<QueryError>> {
+    /// Finds the states from the asked ones up to the cut.
+    fn enumerate(&mut self) -> Result<(), ConeError<QueryError>> {
         let mut begins = Occurring::new();
-        for &(layer, board) in asked {
+        for &(layer, board) in self.job.asked {
             begins.entry(layer).or_default().extend(self.engine.blocks.lane_of(board));
         }
-        let last = self.cut.up(1).min(self.engine.params.last_layer());
+        let last = self.job.cut.up(1).min(self.engine.params.last_layer());
         let mut found = 0;
         for layer in self.first.to(last) {
             (self.limits.progress)(Progress::Up(layer, found));
@@ -219,7 +214,7 @@ impl<'a> Pass<'a> {
             let (occurring, states) = self.count(layer, lanes, BlockTask::FindStates(Sink::Nothing))?;
             found += states;
             self.counts.insert(layer, states);
-            if layer < self.cut {
+            if layer < self.job.cut {
                 let targets: BTreeSet<Lane> =
                     occurring.iter().flat_map(|&lane| self.engine.targets(lane).to_vec()).collect();
                 let (after, _) = self.count(layer, targets, BlockTask::FindAfterstates)?;
@@ -232,7 +227,7 @@ impl<'a> Pass<'a> {
 
     /// Looks up the values of the states of the stored layers.
     fn look_up(&mut self, stored: StoredValues<'_>) -> Result<(), ConeError<QueryError>> {
-        let ends: Vec<Layer> = self.counts.keys().copied().filter(|&layer| layer >= self.cut).collect();
+        let ends: Vec<Layer> = self.counts.keys().copied().filter(|&layer| layer >= self.job.cut).collect();
         (self.limits.progress)(Progress::Stored(ends.iter().map(|layer| self.counts[layer]).sum()));
         for layer in ends {
             let blocks = &self.engine.blocks;
@@ -244,16 +239,14 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Backs up the values of the cone. Returns the values of the asked states and of the lowest layers that fit in
-    /// `keep_bytes` bytes, and the number of computed states.
-    fn back_up(
-        &mut self,
-        asked: &[(Layer, Board)],
-        keep_bytes: u64,
-    ) -> Result<(Solved, u64), ConeError<QueryError>> {
-        let inner: Vec<Layer> = self.counts.keys().copied().filter(|&layer| layer < self.cut).collect();
+    /// Backs up the values of the cone.
+    fn back_up(&mut self) -> Result<KernelCone, ConeError<QueryError>> {
+        let inner: Vec<Layer> = self.counts.keys().copied().filter(|&layer| layer < self.job.cut).collect();
         let all: u64 = inner.iter().map(|layer| self.counts[layer]).sum();
-        let listed = self.listed(&inner, keep_bytes);
+        let asked = self.job.asked;
+        let mut listed = self.listed(&inner);
+        let landing = self.landing(&inner, &listed, all);
+        listed.extend(landing.iter().flatten());
         let rules = PackedRules::new(self.engine.params.game().board());
         let (mut left, mut solved) = (all, Vec::new());
         for &layer in inner.iter().rev() {
@@ -284,7 +277,10 @@ impl<'a> Pass<'a> {
             self.go_on()?;
         }
         solved.reverse();
-        Ok((Solved::new(solved), all))
+        let is_landing = |of: &SolvedLayer| landing.is_some_and(|layers| layers.contains(&of.layer));
+        let (landing, lower): (Vec<_>, Vec<_>) = solved.into_iter().partition(is_landing);
+        let landing = (!landing.is_empty()).then(|| Solved::new(landing));
+        Ok(KernelCone { lower: Solved::new(lower), landing, states: all })
     }
 
     /// A layer with its values in the order of the boards; `None` without states.
@@ -301,14 +297,36 @@ impl<'a> Pass<'a> {
         (!boards.is_empty()).then_some(SolvedLayer { layer, boards, values })
     }
 
-    /// The lowest layers whose boards and values take at most `keep_bytes`.
-    fn listed(&self, inner: &[Layer], keep_bytes: u64) -> BTreeSet<Layer> {
-        let of_state = size_of::<Board>() as u64 + self.engine.params.game().precision().bytes();
-        let sums = inner.iter().scan(0, |sum, layer| {
-            *sum += self.counts[layer] * of_state;
-            Some((*layer, *sum))
+    /// Bytes of the boards and values of a layer.
+    fn bytes(&self, layer: Layer) -> u64 {
+        self.counts[&layer] * (size_of::<Board>() as u64 + self.engine.params.game().precision().bytes())
+    }
+
+    /// The lowest layers that take at most the bytes to keep.
+    fn listed(&self, inner: &[Layer]) -> BTreeSet<Layer> {
+        let sums = inner.iter().scan(0, |sum, &layer| {
+            *sum += self.bytes(layer);
+            Some((layer, *sum))
         });
-        sums.take_while(|&(_, sum)| sum <= keep_bytes).map(|(layer, _)| layer).collect()
+        sums.take_while(|&(_, sum)| sum <= self.job.keep_bytes).map(|(layer, _)| layer).collect()
+    }
+
+    /// The landing: the highest two neighbouring layers that fit into its bytes, with at most one state in
+    /// [`BELOW_LANDING`] below them. `None` if no two such layers are above the listed and the asked ones.
+    fn landing(&self, inner: &[Layer], listed: &BTreeSet<Layer>, all: u64) -> Option<[Layer; 2]> {
+        let highest_asked = self.job.asked.last().map(|&(layer, _)| layer);
+        let mut below = 0;
+        let mut found = None;
+        for pair in inner.windows(2) {
+            let &[layer, above] = pair else { continue };
+            let is_free = Some(layer) > highest_asked && !listed.contains(&layer) && above == layer.up(1);
+            let fits = self.bytes(layer) + self.bytes(above) <= self.job.landing_bytes;
+            if is_free && fits && below <= all / BELOW_LANDING {
+                found = Some([layer, above]);
+            }
+            below += self.counts[&layer];
+        }
+        found
     }
 
     /// Runs a task that counts entries on some lanes. Returns the lanes with entries, and the number of entries.
@@ -415,6 +433,7 @@ mod tests {
             (every(job("3x3", "reach:128").discount("0.95".parse().unwrap()), 20), 50),
             (every(job("1x6", "score"), 16), 12),
         ];
+        let mut landings = 0;
         for (builder, layer) in cases {
             let params = builder.build().unwrap();
             let (rules, backup) = (PackedRules::new(params.game().board()), Backup::new(params.game()));
@@ -435,24 +454,42 @@ mod tests {
                     [(0, u64::MAX), (Tuning::DENSE_ROWS, u64::MAX), (Tuning::DENSE_ROWS, 0)]
                 {
                     let kernels = ConeSolver { many, ..solver(&params, dense_rows) };
-                    let solve =
-                        |keep_bytes| kernels.solve(&asked, limits(&|| true), keep_bytes, &stored).unwrap();
+                    let solve = |cut, keep_bytes, landing_bytes, stored: StoredValues<'_>| {
+                        let job = ConeJob { asked: &asked, cut, keep_bytes, landing_bytes };
+                        kernels.solve(job, limits(&|| true), stored).unwrap()
+                    };
                     let case = format!("{params:?} from {asked:?}, dense rows {dense_rows}, many {many}");
-                    let (found, states) = solve(u64::MAX);
-                    assert_eq!(states, expected.states(), "{case}");
-                    assert!(found == expected, "the values differ: {case}");
+                    let all = solve(cut, u64::MAX, 0, &stored);
+                    assert_eq!((all.states, &all.landing), (expected.states(), &None), "{case}");
+                    assert!(all.lower == expected, "the values differ: {case}");
                     // If only the lower layers are kept, the asked states still have values.
-                    let (few, states) = solve(expected.bytes() / 4);
-                    assert_eq!(states, expected.states(), "{case}");
-                    assert!(few.states() < states, "{case}");
+                    let few = solve(cut, expected.bytes() / 4, u64::MAX, &stored);
+                    assert_eq!(few.states, expected.states(), "{case}");
+                    assert!(few.lower.states() < few.states, "{case}");
                     for &(layer, board) in &asked {
-                        assert_eq!(few.value(layer, board), expected.value(layer, board), "{case}");
+                        assert_eq!(few.lower.value(layer, board), expected.value(layer, board), "{case}");
                     }
+                    // A cone that ends at the landing has the same values.
                     let used = kernels.engines.lock().each_ref().map(Option::is_some);
                     assert_eq!(used, [many > 0, many == 0], "{case}");
+                    let Some(landing) = few.landing else { continue };
+                    landings += 1;
+                    let [lower, upper] = landing.layers() else { panic!("{case}") };
+                    assert_eq!(upper.layer, lower.layer.up(1), "{case}");
+                    let on_landing = |layer: Layer, boards: &[Board]| {
+                        let value = |&board| landing.value(layer, rules.canonical(board)).unwrap();
+                        Ok(boards.iter().map(value).collect())
+                    };
+                    let landed = solve(lower.layer, u64::MAX, 0, &on_landing);
+                    assert!(landed.states < few.states, "{case}");
+                    for of in landed.lower.layers() {
+                        let found = expected.layers().iter().find(|other| other.layer == of.layer);
+                        assert_eq!(Some(of), found, "{case}");
+                    }
                 }
             }
         }
+        assert!(landings > 10, "{landings}");
     }
 
     #[test]
@@ -471,16 +508,18 @@ mod tests {
         let kernels = solver(&params, Tuning::DENSE_ROWS);
         let calls = AtomicU32::new(0);
         let count = || calls.fetch_add(1, Ordering::Relaxed) < u32::MAX;
-        let (whole, _) = kernels.solve(&asked, limits(&count), u64::MAX, &stored).unwrap();
+        let cut = params.contents().kept().next_cut(Layer(20));
+        let job = ConeJob { asked: &asked, cut, keep_bytes: u64::MAX, landing_bytes: 0 };
+        let whole = kernels.solve(job, limits(&count), &stored).unwrap();
         let all = calls.into_inner();
         for most in [0, 1, all / 3, all / 2, all - 1] {
             let calls = AtomicU32::new(0);
             let patient = || calls.fetch_add(1, Ordering::Relaxed) < most;
-            let given_up = kernels.solve(&asked, limits(&patient), u64::MAX, &stored);
+            let given_up = kernels.solve(job, limits(&patient), &stored);
             assert!(matches!(given_up, Err(ConeError::GivenUp)), "{most} of {all}");
         }
         // Data of abandoned cones does not change the next cone.
-        assert_eq!(kernels.solve(&asked, limits(&|| true), u64::MAX, &stored).unwrap().0, whole);
+        assert_eq!(kernels.solve(job, limits(&|| true), &stored).unwrap(), whole);
     }
 
     #[test]
@@ -489,7 +528,9 @@ mod tests {
         let tuning = Tuning::within(1 << 20, Heap::of(|| 0));
         let kernels = ConeSolver { tuning, ..solver(&params, 0) };
         let asked = states(&params, Layer(20), 1);
-        let refused = kernels.solve(&asked, limits(&|| true), 0, &|_, _| unreachable!());
+        let cut = params.contents().kept().next_cut(Layer(20));
+        let job = ConeJob { asked: &asked, cut, keep_bytes: 0, landing_bytes: 0 };
+        let refused = kernels.solve(job, limits(&|| true), &|_, _| unreachable!());
         assert!(matches!(refused, Err(ConeError::TooLarge(_))));
     }
 }

@@ -35,9 +35,9 @@ pub use dead::DeadStates;
 pub use exact2048_cone as cone;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
 pub use oracle::{
-    Advice, CacheUse, ConeEstimate, ConeKernels, CostSum, Evaluation, KernelsOfRun, LayerItems, LayerSolver,
-    LayerStates, LayerStep, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, QuestionLimits,
-    RunKernels, StartValues, StateReader, StoredValues, Wanted, WantedStep,
+    Advice, CacheUse, ConeEstimate, ConeJob, ConeKernels, CostSum, Evaluation, KernelCone, KernelsOfRun,
+    LayerItems, LayerSolver, LayerStates, LayerStep, MoveOutcome, MoveValue, Oracle, OracleOptions,
+    QueryError, QuestionLimits, RunKernels, StartValues, StateReader, StoredValues, Wanted, WantedStep,
 };
 pub use owners::{LaneWork, MOST_MEMBERS, Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};

@@ -29,6 +29,7 @@ mod estimate;
 mod evaluate;
 mod kernels;
 mod ladder;
+mod landings;
 mod layer_solver;
 mod layers;
 mod question;
@@ -46,7 +47,8 @@ pub use decoded::CacheUse;
 pub use error::QueryError;
 pub use estimate::ConeEstimate;
 use estimate::ConePace;
-pub use kernels::{ConeKernels, KernelsOfRun, RunKernels, StoredValues};
+pub use kernels::{ConeJob, ConeKernels, KernelCone, KernelsOfRun, RunKernels, StoredValues};
+use landings::Landings;
 pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
 pub use question::{CostSum, QuestionLimits, Wanted};
@@ -197,7 +199,8 @@ impl Oracle {
                 kernels,
                 pace: ConePace::default(),
                 most_bytes: cone_bytes,
-                memory: SolvedCones::new(solved_bytes),
+                memory: SolvedCones::new(solved_bytes / 2),
+                landings: Landings::new(solved_bytes / 2),
                 files: cone_files.map(open),
             },
             best: contents.stores_best_moves().then(|| BestMoves::new(&stored.params)),
@@ -220,7 +223,7 @@ impl Oracle {
 
     /// Bytes of solved cones in memory.
     pub fn solved_bytes(&self) -> u64 {
-        self.cones.memory.bytes()
+        self.cones.memory.bytes() + self.cones.landings.bytes()
     }
 
     /// Statistics of the cache of decoded parts.

@@ -141,8 +141,13 @@ pub fn sizes(text: &str) -> Vec<String> {
     size.find_iter(text).map(|found| found.as_str().replace(' ', "")).collect()
 }
 
-/// The least memory for a job. The error of a solve with too little memory names it second.
+/// The least memory for a job with undivided lanes.
 pub fn least_memory(options: &str) -> String {
+    needed_memory(&format!("{options} --sectors 1"))
+}
+
+/// The least memory for a job. The error of a solve with too little memory names it second.
+pub fn needed_memory(options: &str) -> String {
     let place = Place::new();
     let refused = try_solve(&place.join("run"), &format!("{options} --memory 1KiB")).exits(2);
     sizes(&refused.stderr).into_iter().nth(1).unwrap_or_else(|| panic!("{}", refused.stderr))

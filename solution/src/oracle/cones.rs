@@ -1,6 +1,7 @@
 //! The values of any states of a run: stored, known from earlier questions, or computed from a cone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use exact2048_cone::{ConeError, Solved, Solver, TooLarge};
@@ -10,8 +11,9 @@ use rustc_hash::FxHashMap;
 
 use super::cone_files::ConeFiles;
 use super::estimate::{ConeEstimate, ConePace, states_of_cone};
-use super::kernels::ConeKernels;
+use super::kernels::{ConeJob, ConeKernels, KernelCone, StoredValues};
 use super::ladder::{ValueSource, fill_from};
+use super::landings::Landings;
 use super::solved_cones::SolvedCones;
 use super::stored::StoredStates;
 use super::{QueryError, QuestionLimits};
@@ -57,6 +59,7 @@ pub(super) struct Cones {
     /// Bytes that a cone may take, unless a question has its own limit.
     pub(super) most_bytes: u64,
     pub(super) memory: SolvedCones,
+    pub(super) landings: Landings,
     pub(super) files: Option<ConeFiles>,
 }
 
@@ -137,12 +140,13 @@ impl ValueSource for Solving<'_> {
         question: &QuestionLimits<'_>,
     ) -> Result<(), QueryError> {
         let mut open: Vec<usize> = (0..states.len()).filter(|&at| values[at].is_none()).collect();
+        let goes_on = open.len() < states.len();
         if !open.is_empty() && !self.is_shallow && states.len() <= MOST_OF_ONE_STATE {
             open = (0..states.len()).collect();
         }
         for some in open.chunks(if self.is_shallow { SHALLOW_TOGETHER } else { usize::MAX }) {
             let asked: Vec<(Layer, Board)> = some.iter().map(|&at| states[at]).collect();
-            for (&at, value) in some.iter().zip(self.solve(&asked, question)?) {
+            for (&at, value) in some.iter().zip(self.solve(&asked, goes_on, question)?) {
                 values[at] = value;
             }
         }
@@ -152,16 +156,17 @@ impl ValueSource for Solving<'_> {
 
 impl Solving<'_> {
     /// Solves the cone of some states, and keeps it. If that takes too much memory, solves the cones of the two halves of
-    /// the states, one after the other.
+    /// the states, one after the other. `goes_on` says whether an earlier cone has some states of the question.
     fn solve(
         &self,
         asked: &[(Layer, Board)],
+        goes_on: bool,
         question: &QuestionLimits<'_>,
     ) -> Result<Vec<Option<Stored>>, QueryError> {
-        let (solved, computed) = match self.solve_cone(asked, question) {
+        let (solved, computed) = match self.solve_cone(asked, goes_on, question) {
             Err(QueryError::TooLarge(_)) if asked.len() > 1 && self.is_whole(question) => {
                 let (first, rest) = asked.split_at(asked.len() / 2);
-                let mut values = self.solve(first, question)?;
+                let mut values = self.solve(first, goes_on, question)?;
                 let mut others = vec![None; rest.len()];
                 fill_from(self.known, rest, &mut others, question)?;
                 self.fill(rest, &mut others, question)?;
@@ -194,6 +199,7 @@ impl Solving<'_> {
     fn solve_cone(
         &self,
         asked: &[(Layer, Board)],
+        goes_on: bool,
         question: &QuestionLimits<'_>,
     ) -> Result<(Solved, u64), QueryError> {
         let cones = self.cones;
@@ -210,32 +216,88 @@ impl Solving<'_> {
         let mut solved = by_tables(table_bytes.min(question.cone_bytes));
         let kernels = kernels.filter(|_| self.is_whole(question));
         if let (Err(ConeError::TooLarge(found)), Some(kernels)) = (&solved, kernels) {
-            self.check_deadline(found, question)?;
-            let begun = Instant::now();
-            let kept_bytes = cones.files.as_ref().map_or(0, ConeFiles::most_bytes);
-            let kept_bytes = kept_bytes.max(cones.memory.most_bytes()).min(MOST_KEPT_BYTES);
-            solved = kernels.solve(asked, question.limits(question.cone_bytes), kept_bytes, &stored);
-            match &solved {
-                Err(ConeError::TooLarge(_)) => solved = by_tables(question.cone_bytes),
-                Ok((_, states)) => cones.pace.note(*states, begun.elapsed()),
-                Err(_) => {}
+            if let Some(landed) = self.land(asked, goes_on, &**kernels, question).transpose()? {
+                return Ok(landed);
+            }
+            let cut = self.stored.params.contents().kept().next_cut(found.first);
+            self.check_deadline(found, cut, question)?;
+            solved = self.by_kernels(&**kernels, (asked, cut), question, &stored);
+            if let Err(ConeError::TooLarge(_)) = &solved {
+                solved = by_tables(question.cone_bytes);
             }
         }
-        solved.map_err(|error| match error {
-            ConeError::TooLarge(error) => QueryError::TooLarge(error),
-            ConeError::GivenUp => QueryError::GivenUp,
-            ConeError::Stored(error) => error,
-        })
+        solved.map_err(of_cone)
+    }
+
+    /// Solves a cone up to a landing of an earlier cone; `None` if no landing fits.
+    fn land(
+        &self,
+        asked: &[(Layer, Board)],
+        goes_on: bool,
+        kernels: &dyn ConeKernels,
+        question: &QuestionLimits<'_>,
+    ) -> Option<Result<(Solved, u64), QueryError>> {
+        let (&(first, _), &(last, _)) = (asked.first()?, asked.last()?);
+        let cut = self.stored.params.contents().kept().next_cut(first);
+        let (landing_layer, landing) = self.cones.landings.between(last, cut).filter(|_| goes_on)?;
+        let is_missing = AtomicBool::new(false);
+        let values = |layer, boards: &[Board]| {
+            let value = |&board| landing.value(layer, self.cones.solver.packed().canonical(board));
+            let found: Option<Vec<Stored>> = boards.iter().map(value).collect();
+            found.ok_or_else(|| {
+                is_missing.store(true, Ordering::Relaxed);
+                QueryError::GivenUp
+            })
+        };
+        match self.by_kernels(kernels, (asked, landing_layer), question, &values) {
+            // The landing belongs to another game.
+            Err(ConeError::Stored(QueryError::GivenUp)) if is_missing.load(Ordering::Relaxed) => None,
+            Err(ConeError::TooLarge(_)) => None,
+            solved => Some(solved.map_err(of_cone)),
+        }
+    }
+
+    /// Solves a cone by the kernels, and keeps its landing.
+    fn by_kernels(
+        &self,
+        kernels: &dyn ConeKernels,
+        (asked, cut): (&[(Layer, Board)], Layer),
+        question: &QuestionLimits<'_>,
+        stored: StoredValues<'_>,
+    ) -> Result<(Solved, u64), ConeError<QueryError>> {
+        let (cones, begun) = (self.cones, Instant::now());
+        let keep_bytes = cones.files.as_ref().map_or(0, ConeFiles::most_bytes);
+        let keep_bytes = keep_bytes.max(cones.memory.most_bytes()).min(MOST_KEPT_BYTES);
+        let job = ConeJob { asked, cut, keep_bytes, landing_bytes: cones.landings.most_bytes() };
+        let KernelCone { lower, landing, states } =
+            kernels.solve(job, question.limits(question.cone_bytes), stored)?;
+        cones.pace.note(states, begun.elapsed());
+        if let Some(landing) = landing {
+            cones.landings.keep(landing);
+        }
+        Ok((lower, states))
     }
 
     /// Checks that the kernels can solve a cone before the deadline of a question.
-    fn check_deadline(&self, found: &TooLarge, question: &QuestionLimits<'_>) -> Result<(), QueryError> {
+    fn check_deadline(
+        &self,
+        found: &TooLarge,
+        cut: Layer,
+        question: &QuestionLimits<'_>,
+    ) -> Result<(), QueryError> {
         let Some(deadline) = question.deadline else { return Ok(()) };
         let counts = self.stored.catalog.holdings().counts();
         let of_layer = |layer| counts.get(&layer).map_or(0, |counts| counts.states);
-        let cut = self.stored.params.contents().kept().next_cut(found.first);
         let states = states_of_cone(found, cut, of_layer);
         let (time, left) = (self.cones.pace.time(states), deadline.saturating_duration_since(Instant::now()));
         if time <= left { Ok(()) } else { Err(QueryError::TooSlow(ConeEstimate { states, time, left })) }
+    }
+}
+
+fn of_cone(error: ConeError<QueryError>) -> QueryError {
+    match error {
+        ConeError::TooLarge(error) => QueryError::TooLarge(error),
+        ConeError::GivenUp => QueryError::GivenUp,
+        ConeError::Stored(error) => error,
     }
 }

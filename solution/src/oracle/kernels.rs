@@ -48,12 +48,34 @@ impl fmt::Debug for KernelsOfRun {
 /// Looks up the stored values of boards of a layer, in their order.
 pub type StoredValues<'a> = &'a (dyn Fn(Layer, &[Board]) -> Result<Vec<Stored>, QueryError> + Sync);
 
+/// The cone of some states.
+#[derive(Clone, Copy, Debug)]
+pub struct ConeJob<'a> {
+    /// Canonical boards of unstored layers below the cut, with their layers, ascending.
+    pub asked: &'a [(Layer, Board)],
+    /// The lower of the two layers at which the cone ends.
+    pub cut: Layer,
+    /// Most bytes of the lower layers in the answer.
+    pub keep_bytes: u64,
+    /// Most bytes of the landing in the answer.
+    pub landing_bytes: u64,
+}
+
+/// The values of a cone that the kernels solved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelCone {
+    /// Values of the asked states and of the lowest layers.
+    pub lower: Solved,
+    /// Values of two neighbouring layers, at which later cones can end.
+    pub landing: Option<Solved>,
+    /// Number of computed states.
+    pub states: u64,
+}
+
 /// Solves the cones of states.
 pub trait ConeKernels: Send + Sync {
-    /// Computes the values of the states in `asked`, and of all states between them and the next stored layers.
-    ///
-    /// `asked` is ascending, and lists canonical boards of unstored layers below one cut. Returns the values of the
-    /// asked states and of the lowest layers that fit in `keep_bytes` bytes, and the number of computed states.
+    /// Computes the values of the asked states, and of all states between them and the cut. `stored` has the values of the
+    /// states at which the cone ends.
     ///
     /// One cone is solved at a time, by all threads of rayon's global pool. No caller may belong to that pool: a thread
     /// that waits for its turn would block the cone that is being solved.
@@ -64,9 +86,8 @@ pub trait ConeKernels: Send + Sync {
     /// `stored`.
     fn solve(
         &self,
-        asked: &[(Layer, Board)],
+        job: ConeJob<'_>,
         limits: Limits<'_>,
-        keep_bytes: u64,
         stored: StoredValues<'_>,
-    ) -> Result<(Solved, u64), ConeError<QueryError>>;
+    ) -> Result<KernelCone, ConeError<QueryError>>;
 }
