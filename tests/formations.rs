@@ -430,7 +430,7 @@ fn formations_have_a_bound_on_their_states() {
         let run = place.join("run");
         try_solve(&run, &format!("--board {board} --objective reach:32"))
             .exits(0)
-            .says(&["at most", "states"]);
+            .says(&["at most", "states", "0.1 µs"]);
         let totals = &on_run(&run, "count", &["--json"]).exits(0).json()["totals"];
         let states: f64 = text(&totals["states"]).parse().unwrap();
         let bound: f64 = text(&totals["within_tile_bound"]["orbits"]).parse().unwrap();

@@ -3,7 +3,7 @@
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::Params;
 
-/// Seconds of a core for a state of a formation of 4x4, as measured on two machines.
+/// Seconds of a core for a state of a formation of 4x4: 59 s for the 535 million states of L3 to 512 on an AMD EPYC.
 pub const SECONDS_A_STATE: f64 = 1e-7;
 
 /// Smallest exponent of a target tile for which boards can be counted.

@@ -18,7 +18,7 @@ const MISTAKES = 6;
  */
 
 /** The moves of the game that have values. @param {any} run @param {Game} game @returns {Judged[]} */
-export function judge(run, game) {
+function judge(run, game) {
   return game.past.flatMap(({ move }, at) => {
     const answer = game.steps[at - 1]?.answer;
     if (move === undefined || !answer?.moves) return [];
@@ -38,7 +38,7 @@ function ratioOf(run, answer, value) {
 }
 
 /** Lengths of the last and of the longest row of best moves. @param {Judged[]} judged */
-export function streaks(judged) {
+function streaks(judged) {
   let [last, longest] = [0, 0];
   for (const { loss } of judged) {
     last = loss === 0 ? last + 1 : 0;

@@ -469,9 +469,9 @@ mod tests {
                     for &(layer, board) in &asked {
                         assert_eq!(few.lower.value(layer, board), expected.value(layer, board), "{case}");
                     }
-                    // A cone that ends at the landing has the same values.
                     let used = kernels.engines.lock().each_ref().map(Option::is_some);
                     assert_eq!(used, [many > 0, many == 0], "{case}");
+                    // A cone that ends at the landing has the same values.
                     let Some(landing) = few.landing else { continue };
                     landings += 1;
                     let [lower, upper] = landing.layers() else { panic!("{case}") };

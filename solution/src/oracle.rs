@@ -29,7 +29,6 @@ mod estimate;
 mod evaluate;
 mod kernels;
 mod ladder;
-mod landings;
 mod layer_solver;
 mod layers;
 mod question;
@@ -48,7 +47,6 @@ pub use error::QueryError;
 pub use estimate::ConeEstimate;
 use estimate::ConePace;
 pub use kernels::{ConeJob, ConeKernels, KernelCone, KernelsOfRun, RunKernels, StoredValues};
-use landings::Landings;
 pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
 pub use question::{CostSum, QuestionLimits, Wanted};
@@ -200,7 +198,7 @@ impl Oracle {
                 pace: ConePace::default(),
                 most_bytes: cone_bytes,
                 memory: SolvedCones::new(solved_bytes / 2),
-                landings: Landings::new(solved_bytes / 2),
+                landings: SolvedCones::new(solved_bytes / 2),
                 files: cone_files.map(open),
             },
             best: contents.stores_best_moves().then(|| BestMoves::new(&stored.params)),

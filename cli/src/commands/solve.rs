@@ -224,7 +224,7 @@ fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
 fn report_bound(params: &Params) {
     if let Some(states) = states_at_most(params) {
         display::print_note(&format!(
-            "note: this formation has at most {} states; each takes about {} µs of a core and a byte of disk",
+            "note: this formation has at most {} states; each takes about {:.1} µs of a core and a byte of disk",
             units::rough(states as f64),
             1e6 * SECONDS_A_STATE
         ));

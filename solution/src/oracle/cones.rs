@@ -13,7 +13,6 @@ use super::cone_files::ConeFiles;
 use super::estimate::{ConeEstimate, ConePace, states_of_cone};
 use super::kernels::{ConeJob, ConeKernels, KernelCone, StoredValues};
 use super::ladder::{ValueSource, fill_from};
-use super::landings::Landings;
 use super::solved_cones::SolvedCones;
 use super::stored::StoredStates;
 use super::{QueryError, QuestionLimits};
@@ -59,7 +58,7 @@ pub(super) struct Cones {
     /// Bytes that a cone may take, unless a question has its own limit.
     pub(super) most_bytes: u64,
     pub(super) memory: SolvedCones,
-    pub(super) landings: Landings,
+    pub(super) landings: SolvedCones,
     pub(super) files: Option<ConeFiles>,
 }
 
@@ -273,7 +272,7 @@ impl Solving<'_> {
             kernels.solve(job, question.limits(question.cone_bytes), stored)?;
         cones.pace.note(states, begun.elapsed());
         if let Some(landing) = landing {
-            cones.landings.keep(landing);
+            cones.landings.keep(Arc::new(landing));
         }
         Ok((lower, states))
     }

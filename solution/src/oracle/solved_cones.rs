@@ -1,4 +1,8 @@
-//! Solved cones in memory.
+//! Solved cones in memory, and their landings.
+//!
+//! A *landing* is two neighbouring layers of a large cone, at which the cones of later questions can end. A game that leaves
+//! the kept lower layers of a cone needs another cone. It contains few states if it ends at a landing of the first cone,
+//! and all its final states have values there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,6 +52,14 @@ impl SolvedCones {
     pub(super) fn bytes(&self) -> u64 {
         self.cones.lock().iter().map(|cone| cone.bytes()).sum()
     }
+
+    /// The lowest landing above some layer and below a cut, with its lower layer. It may belong to another game.
+    pub(super) fn between(&self, last: Layer, cut: Layer) -> Option<(Layer, Arc<Solved>)> {
+        let cones = self.cones.lock();
+        let lower = |landing: &Arc<Solved>| Some((landing.layers().first()?.layer, Arc::clone(landing)));
+        let fits = |(layer, _): &(Layer, Arc<Solved>)| last < *layer && *layer < cut;
+        cones.iter().filter_map(lower).filter(fits).min_by_key(|(layer, _)| *layer)
+    }
 }
 
 impl ValueSource for SolvedCones {
@@ -77,5 +89,35 @@ impl ValueSource for SolvedCones {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use exact2048_cone::{SolvedLayer, Values};
+    use exact2048_game::Board;
+
+    use super::*;
+
+    fn landing(layer: u32, states: usize) -> Solved {
+        let boards: Box<[Board]> = (0..states as u64).map(Board).collect();
+        let values = Values::Bits32(vec![0; states].into());
+        Solved::new(vec![SolvedLayer { layer: Layer(layer), boards, values }])
+    }
+
+    #[test]
+    fn the_lowest_landing_above_is_found_and_the_oldest_goes() {
+        let landings = SolvedCones::new(2 * landing(40, 100).bytes());
+        let found = |last, cut| landings.between(Layer(last), Layer(cut)).map(|(layer, _)| layer.0);
+        landings.keep(Arc::new(landing(60, 100)));
+        landings.keep(Arc::new(landing(40, 100)));
+        assert_eq!(
+            [found(20, 128), found(40, 128), found(60, 128), found(20, 40)],
+            [Some(40), Some(60), None, None]
+        );
+        landings.keep(Arc::new(landing(80, 50)));
+        assert_eq!([found(40, 128), found(20, 128)], [Some(80), Some(40)]);
+        landings.keep(Arc::new(landing(90, 300)));
+        assert_eq!((found(80, 128), landings.bytes() <= landings.most_bytes()), (None, true));
     }
 }
