@@ -10,6 +10,7 @@ use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer, Params};
 use exact2048_storage::ItemKey;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::decoded::{Part, PartCache};
 use super::ladder::ValueSource;
@@ -28,16 +29,28 @@ const SHARED_STATES: usize = 4096;
 /// apart in the list. It is small enough that the places of the states take some MiB.
 const LOOKED_UP_TOGETHER: usize = 1 << 14;
 
-/// The place of a state of a layer in the order of the run, and the index of its board among the requested ones. There
-/// are fewer than 2^32 boards.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// The place of a state in its part, and the index of its board among the requested ones.
+#[derive(Clone, Copy, Default)]
 struct PlaceOfBoard {
-    lane: u64,
+    /// The index of the part among the parts with requested states.
     part: u32,
-    number: usize,
     at: u32,
+    number: usize,
     /// The value, once it was looked up.
     value: Stored,
+}
+
+/// Orders places by part. `counts` has the number of places of each part.
+fn by_part(places: &[PlaceOfBoard], counts: &[usize]) -> Vec<PlaceOfBoard> {
+    let ends = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count)));
+    let mut next: Vec<usize> = ends.collect();
+    let mut ordered = vec![PlaceOfBoard::default(); places.len()];
+    for &place in places {
+        let next = &mut next[place.part as usize];
+        ordered[*next] = place;
+        *next += 1;
+    }
+    ordered
 }
 
 /// The stored states of a run, and their values.
@@ -152,20 +165,24 @@ impl StoredStates {
         question: &QuestionLimits<'_>,
     ) -> Result<(), QueryError> {
         let mut placer = Placer::new(&self.locator);
+        let (mut parts, mut firsts, mut counts) = (FxHashMap::default(), Vec::new(), Vec::new());
         let mut places = Vec::with_capacity(boards.len());
         for (at, &board) in (0..).zip(boards) {
             let entry = placer.place(board).map(Entry::of).ok_or_else(|| self.no_place(layer, board))?;
-            let ItemKey { lane, part, .. } = entry.key;
-            places.push(PlaceOfBoard { lane, part, number: entry.number, at, value: Stored::default() });
+            let part = *parts.entry(entry.key).or_insert_with(|| {
+                firsts.push(entry);
+                counts.push(0);
+                firsts.len() as u32 - 1
+            });
+            counts[part as usize] += 1;
+            places.push(PlaceOfBoard { part, at, number: entry.number, value: Stored::default() });
         }
-        places.sort_unstable();
-        let parts = places.par_chunk_by_mut(|a, b| (a.lane, a.part) == (b.lane, b.part));
-        parts.try_for_each(|of_part| {
+        let mut places = by_part(&places, &counts);
+        places.par_chunk_by_mut(|a, b| a.part == b.part).try_for_each(|of_part| {
             question.check()?;
-            let board = boards[of_part[0].at as usize];
-            let first = self.entry(board).ok_or_else(|| self.no_place(layer, board))?;
+            let first = &firsts[of_part[0].part as usize];
             let key = first.key;
-            let part = self.part(&first)?.ok_or(ReadError::StateMissing(key))?;
+            let part = self.part(first)?.ok_or(ReadError::StateMissing(key))?;
             for place in of_part {
                 let rank = part.rank(place.number).ok_or(ReadError::StateMissing(key))?;
                 place.value = part.value(rank)?.ok_or(ReadError::no_values(key))?;
