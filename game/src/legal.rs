@@ -11,13 +11,10 @@
 use crate::board::{Board, BoardSize};
 use crate::columns::Columns;
 use crate::configs::Config;
-use crate::packed::PackedRules;
+use crate::packed::{MoveSet, PackedRules};
 use crate::rules::Move;
 use crate::skeleton::Mask;
 use crate::stones::Stone;
-
-/// Set of moves, one bit each: bit `i` is the move number `i` of [`Move::ALL`](crate::rules::Move::ALL).
-pub type MoveSet = u8;
 
 /// Moves along rows of the board: left and right.
 const ALONG_ROWS: MoveSet = 0b0011;

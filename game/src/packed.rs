@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytemuck::allocation::zeroed_slice_box;
 
 use crate::board::{Board, BoardSize, MAX_EXPONENT};
-use crate::legal::MoveSet;
 use crate::rules::Move;
 use crate::stones::Stone;
+
+/// Set of moves, one bit each: bit `i` is the move number `i` of [`Move::ALL`].
+pub type MoveSet = u8;
 
 /// Outcomes of sliding a line in both directions.
 ///

@@ -7,7 +7,8 @@
 //! row, and that of the previous state in the column.
 
 use exact2048_game::bitset::for_each_bit;
-use exact2048_game::legal::{MoveSet, RowLegality};
+use exact2048_game::legal::RowLegality;
+use exact2048_game::packed::MoveSet;
 use exact2048_game::transitions::Direction;
 use exact2048_storage::ItemKey;
 

@@ -4,7 +4,7 @@
 //! following games.
 
 use exact2048_game::bitset::{for_each_bit, ones};
-use exact2048_game::legal::MoveSet;
+use exact2048_game::packed::MoveSet;
 use exact2048_game::transitions::Direction;
 use exact2048_solution::PayloadError;
 use exact2048_storage::ItemKey;
