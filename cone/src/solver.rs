@@ -82,23 +82,14 @@ pub struct Solver {
     spawn_images: SpawnImages,
     backup: Backup,
     kept: KeptLayers,
-    precision: Precision,
-    /// Exponent of the target tile.
-    wins: Option<u8>,
+    game: Game,
 }
 
 impl Solver {
     /// Creates a solver for the states of a game. The values of the layers in `kept` are stored.
     pub fn new(game: &Game, kept: KeptLayers) -> Self {
         let packed = PackedRules::new(game.board());
-        Self {
-            spawn_images: SpawnImages::new(&packed),
-            packed,
-            backup: Backup::new(game),
-            kept,
-            precision: game.precision(),
-            wins: game.winning_exponent(),
-        }
+        Self { spawn_images: SpawnImages::new(&packed), packed, backup: Backup::new(game), kept, game: *game }
     }
 
     /// The rules on packed boards.
@@ -123,7 +114,7 @@ impl Solver {
         limits: Limits<'_>,
         stored: impl FnMut(Layer, &[Board]) -> Result<Vec<Stored>, E>,
     ) -> Result<Solved, ConeError<E>> {
-        match self.precision {
+        match self.precision() {
             Precision::Bits32 => self.solve_in::<u32, E>(asked, limits, stored),
             Precision::Bits64 => self.solve_in::<u64, E>(asked, limits, stored),
         }
@@ -144,7 +135,7 @@ impl Solver {
 
     /// Precision of the values.
     pub(crate) fn precision(&self) -> Precision {
-        self.precision
+        self.game.precision()
     }
 
     /// The constants of backward induction.
@@ -161,7 +152,7 @@ impl Solver {
     /// Whether an afterstate has the target tile.
     #[inline]
     pub(crate) fn is_won(&self, after: Board) -> bool {
-        self.wins.is_some_and(|exponent| self.packed.has(after, exponent))
+        self.game.is_won(after)
     }
 
     /// The canonical afterstates of a state, including won afterstates, and their number.

@@ -101,10 +101,9 @@ struct SpawnPlace {
 /// The possible spawns after the moves of a state. A winning move has no spawns.
 fn places_of(evaluation: &Evaluation, game: &Game, perspective: &Perspective) -> Vec<SpawnPlace> {
     let size = game.board();
-    let wins = |board: Board| game.winning_exponent().is_some_and(|target| board.largest() >= target);
     let mut places = Vec::new();
     for (of_run, outcome) in evaluation.moves.iter().filter_map(|m| Some((m.direction, m.outcome?))) {
-        if wins(outcome.after) {
+        if game.is_won(outcome.after) {
             continue;
         }
         let made = perspective.shown_move(of_run).name();

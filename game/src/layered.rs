@@ -126,7 +126,7 @@ impl LayeredGame for Params {
     }
 
     fn is_won(&self, after: Board) -> bool {
-        self.game().winning_exponent().is_some_and(|exponent| after.largest() >= exponent)
+        self.game().is_won(after)
     }
 
     fn lane(&self, board: Board) -> Lane {

@@ -85,7 +85,7 @@ mod tests {
             let mut open: Vec<Board> = rules::starts(params.game().board()).map(|(board, _)| board).collect();
             let mut seen: HashSet<Board> = open.iter().copied().collect();
             while let Some(board) = open.pop() {
-                let wins = params.game().winning_exponent().is_some_and(|wins| board.largest() >= wins);
+                let wins = params.game().is_won(board);
                 let why = params.why_unreachable(board);
                 assert_eq!(why.is_some(), wins, "{size} {}: {why:?}", board.to_text(params.game().board()));
                 let moves = Move::ALL.into_iter().filter(|_| !wins);

@@ -77,12 +77,6 @@ impl Engine {
         let (cell, exponent) = (rest.trailing_zeros() / 4, 1 + u8::from(four));
         (Board(board.0 | u64::from(exponent) << (4 * cell)), cell as u8, exponent)
     }
-
-    /// Exponent of the largest tile.
-    #[must_use]
-    pub fn largest(&self, board: Board) -> u8 {
-        (0..self.size().places()).map(|cell| board.get(cell)).max().unwrap_or(0)
-    }
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ pub fn play(
     let mut failure = player.begin(engine).err();
     while failure.is_none() {
         seen(board, game.score);
-        if rules.target.is_some_and(|target| engine.largest(board) >= target) {
+        if rules.target.is_some_and(|target| board.largest() >= target) {
             game.cut_short = Some(EarlyEnd::Won);
             break;
         }

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::engine::Engine;
 use crate::game::{EarlyEnd, PlayedGame};
 
 /// Sums over games. The order of the games does not matter.
@@ -35,14 +34,14 @@ const Z95: f64 = 1.959_963_984_540_054;
 
 impl Stats {
     /// Adds a game. If the player failed, the game counts only as failed.
-    pub fn add(&mut self, engine: &Engine, game: &PlayedGame) {
+    pub fn add(&mut self, game: &PlayedGame) {
         if game.cut_short == Some(EarlyEnd::PlayerFailed) {
             self.failed += 1;
             return;
         }
         self.won += u64::from(game.cut_short == Some(EarlyEnd::Won));
         self.scores.push(game.score);
-        self.largest[usize::from(engine.largest(game.last))] += 1;
+        self.largest[usize::from(game.last.largest())] += 1;
         self.moves += game.steps.len() as u64;
         for (sum, merges) in self.merges.iter_mut().zip(game.merges) {
             *sum += u64::from(merges);

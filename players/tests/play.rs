@@ -74,7 +74,7 @@ fn games_follow_the_rules_and_depend_on_the_seed_alone() {
 fn random_play_gets_as_far_as_published() {
     let engine = engine("4x4");
     let mut stats = Stats::default();
-    games(&engine, "random", 0..4_000, 1).iter().for_each(|game| stats.add(&engine, game));
+    games(&engine, "random", 0..4_000, 1).iter().for_each(|game| stats.add(game));
     let reached: Vec<_> = stats.reached().collect();
     // The mean largest tile of five million games is 107.32 (math.stackexchange.com). The standard error of 4,000 games
     // is about 1. The shares that artent.net reports for a thousand games (128 or more in 49%) have a mean of 98.6. The
@@ -90,7 +90,7 @@ fn better_players_score_more() {
     let engine = engine("4x4");
     let mean = |player: &str, count| {
         let mut stats = Stats::default();
-        games(&engine, player, 0..count, 3).iter().for_each(|game| stats.add(&engine, game));
+        games(&engine, player, 0..count, 3).iter().for_each(|game| stats.add(game));
         stats.mean_score().0
     };
     let (random, greedy, ahead) = (mean("random", 400), mean("greedy", 400), mean("expectimax:depth=1", 8));
@@ -110,7 +110,7 @@ fn a_wanted_tile_ends_the_game() {
         });
     assert!(failure.is_none());
     assert_eq!(game.cut_short, Some(EarlyEnd::Won));
-    assert_eq!(engine.largest(game.last), 5);
+    assert_eq!(game.last.largest(), 5);
     assert_eq!((boards.len(), boards.last()), (game.steps.len() + 1, Some(&game.last)));
 }
 

@@ -406,9 +406,9 @@ mod tests {
                 number += 3;
             }
             let of = Layer(board.tile_sum(params.game().cells()));
-            let is_won = params.game().winning_exponent();
-            let is_won = is_won.is_some_and(|e| (0..params.game().cells()).any(|cell| board.get(cell) >= e));
-            if !is_won && of >= layer && !params.contents().kept().keeps(of) && found.len() < count as usize {
+            let is_counted =
+                of >= layer && !params.game().is_won(board) && !params.contents().kept().keeps(of);
+            if is_counted && found.len() < count as usize {
                 found.insert((of, rules.canonical(board)));
             }
         }

@@ -460,8 +460,7 @@ impl Oracle {
 
     /// Whether a board holds a tile that wins.
     pub(crate) fn is_won(&self, board: Board) -> bool {
-        let wins = self.params().game().winning_exponent();
-        wins.is_some_and(|e| (0..self.params().game().places()).any(|cell| board.get(cell) >= e))
+        self.params().game().is_won(board)
     }
 
     /// The part of a stored value that stands for the score made so far.

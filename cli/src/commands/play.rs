@@ -145,8 +145,8 @@ fn from(text: &str, engine: &Engine, target: Option<u8>) -> Result<Board> {
     let wrong = |why: String| Failure::usage(format!("--from: {why}"));
     let board = Board::parse(text, engine.size()).map_err(|error| wrong(error.to_string()))?;
     let text = board.to_text(engine.size());
-    if let Some(target) = target.filter(|&target| engine.largest(board) >= target) {
-        let (target, found) = (1u32 << target, 1u32 << engine.largest(board));
+    if let Some(target) = target.filter(|&target| board.largest() >= target) {
+        let (target, found) = (1u32 << target, 1u32 << board.largest());
         let why = format!(
             "expected a board below the tile {target}, at which games end, found {found} in {text}; give an earlier board"
         );
@@ -272,7 +272,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
                 serde_json::to_writer(&mut lines, &GameRecord::new(&table.engine, id, &name, &game))?;
                 lines.push(b'\n');
             }
-            stats.add(&table.engine, &game);
+            stats.add(&game);
             progress.inc(1);
         }
         if let Some(records) = &records {

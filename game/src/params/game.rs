@@ -116,6 +116,12 @@ impl Game {
         self.objective.winning_exponent()
     }
 
+    /// Whether a move to this board wins. Won boards end the game, and are not counted.
+    #[inline]
+    pub fn is_won(&self, after: Board) -> bool {
+        self.winning_exponent().is_some_and(|exponent| after.largest() >= exponent)
+    }
+
     /// Exponent of the largest tile that any game on the board can reach: cells + 1.
     pub fn tile_bound(&self) -> u8 {
         self.cells() as u8 + 1

@@ -207,8 +207,6 @@ struct Pass<'a> {
     oracle: &'a Arc<Oracle>,
     decides: Decides,
     least_chance: f64,
-    /// Exponent of the target tile.
-    target: Option<u8>,
     /// Idle players. Any thread can borrow one.
     idle: Mutex<Vec<Box<dyn Player>>>,
 }
@@ -220,12 +218,11 @@ impl<'a> Pass<'a> {
         oracle: &'a Arc<Oracle>,
         limits: EvaluationLimits,
     ) -> Self {
-        let target = oracle.params().game().winning_exponent();
         let spawn_images = SpawnImages::new(engine.packed());
         let buckets = Buckets::new(engine.packed());
         let (decides, idle) = (spec.decides(), Mutex::default());
         let least_chance = limits.least_chance.max(LEAST_CHANCE);
-        Self { engine, spawn_images, buckets, spec, oracle, decides, least_chance, target, idle }
+        Self { engine, spawn_images, buckets, spec, oracle, decides, least_chance, idle }
     }
 
     /// Returns the canonical form of a board if the player treats the board's images alike; otherwise the board.
@@ -239,7 +236,7 @@ impl<'a> Pass<'a> {
     }
 
     fn is_won(&self, board: Board) -> bool {
-        self.target.is_some_and(|target| self.engine.largest(board) >= target)
+        self.oracle.params().game().is_won(board)
     }
 
     /// Weights of a spawned 2 and 4, and their sum.
@@ -277,7 +274,7 @@ impl<'a> Pass<'a> {
         for &Chance { board, chance, .. } in &bucket.entries {
             let moves = self.engine.moves(board);
             if moves.is_empty() {
-                sums.ended[usize::from(self.engine.largest(board))] += chance;
+                sums.ended[usize::from(board.largest())] += chance;
                 chosen.extend(player.is_some().then_some(None));
                 continue;
             }
@@ -498,10 +495,10 @@ impl Sums {
         let error = value * (relative / (1.0 - relative)) + 2.0 * self.dropped * largest;
         let mut reached = Vec::new();
         let mut share = self.won;
-        let target = pass.target.filter(|_| share > 0.0);
-        reached.extend(target.map(|target| (target, share)));
+        let target = params.game().winning_exponent();
+        reached.extend(target.filter(|_| share > 0.0).map(|target| (target, share)));
         // The target tile ends the game, so no larger tile occurs.
-        for exponent in (1..pass.target.unwrap_or(16)).rev() {
+        for exponent in (1..target.unwrap_or(16)).rev() {
             let ended = self.ended[usize::from(exponent)];
             share += ended;
             if ended > 0.0 || !reached.is_empty() && exponent > self.least_largest() {

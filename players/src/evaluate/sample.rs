@@ -69,7 +69,7 @@ pub fn sampled(
             let mut boards = Vec::new();
             let id = GameId { seed, number };
             let (game, failure) = play(engine, id, &mut *player, &rules, |board, _| boards.push(board));
-            found.stats.add(engine, &game);
+            found.stats.add(&game);
             if let Some(failure) = failure {
                 found.first_failure.get_or_insert_with(|| described(number, &failure));
             } else {
