@@ -368,10 +368,20 @@ fn formations_are_solved_by_clusters() {
     }
 }
 
-/// Commands that do not know stones refuse them, instead of showing the numbers of another game.
+/// No estimate of a formation exists, so a plan has the bound on its states.
 #[test]
-fn plans_refuse_stones() {
-    exact2048(["plan", "--board", "2x3:..x/..."]).exits(2).says(&["expected a board without stones", "plan"]);
+fn plans_have_bounds() {
+    let place = tempfile::tempdir().unwrap();
+    let run = place.path().join("run");
+    let options = ["--board", "3x3:.../..x/.xx", "--objective", "reach:32"];
+    let bounds = exact2048([&["plan", "--json"], &options[..]].concat()).exits(0).json();
+    let solved = [&["solve", "--json", "--run", run.to_str().unwrap()], &options[..]].concat();
+    let states = exact2048(solved).exits(0).json()["states"].as_f64().unwrap();
+    let at_most: f64 = text(&bounds["states_at_most"]).parse().unwrap();
+    assert!((states..100.0 * states).contains(&at_most), "{states} states, at most {at_most}");
+    let plan = exact2048([&["plan"], &options[..]].concat()).exits(0);
+    assert!(plan.stdout.contains("at most"), "{plan:?}");
+    exact2048([&["plan", "--disk", "1GB"], &options[..]].concat()).exits(2).says(&["--disk", "stones"]);
 }
 
 /// Games of all players follow the moves of the reference. The perfect player wins as often as the values say.

@@ -159,7 +159,12 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
         ("inspect", shards(&moves.run()).iter().flat_map(|shard| inspect(shard)).collect()),
         (
             "plan",
-            [call("plan --board 3x2 --disk 10MB"), call("plan --board 4x4 --objective reach:128")].concat(),
+            [
+                call("plan --board 3x2 --disk 10MB"),
+                call("plan --board 4x4 --objective reach:128"),
+                call("plan --board 2x3:..x/... --objective reach:16"),
+            ]
+            .concat(),
         ),
         (
             "query",

@@ -217,15 +217,6 @@ impl JobArgs {
     }
 }
 
-/// Refuses a board with stones in a command that does not support them.
-///
-/// # Errors
-///
-/// A usage error.
-pub fn require_no_stones(board: BoardSize, command: &str) -> Result<(), Failure> {
-    board.require_no_stones(command).map_err(|error| Failure::usage(error.to_string()))
-}
-
 /// The position from which a run begins, in canonical form.
 pub fn from_text(game: &Game) -> Option<String> {
     game.from().map(|board| board.to_text(game.board()))

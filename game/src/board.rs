@@ -72,16 +72,6 @@ pub enum BoardError {
         /// Expected size of the board.
         size: BoardSize,
     },
-    /// A part of the program does not support stones.
-    #[error(
-        "{what}: expected a board without stones, found {size}; docs/endgames.md lists the commands that support stones"
-    )]
-    StonesUnsupported {
-        /// The part of the program.
-        what: String,
-        /// Size of the board.
-        size: BoardSize,
-    },
     /// A position of the real game does not fit the formation.
     #[error("board {board}: {reason}")]
     NotOfFormation {
@@ -255,18 +245,6 @@ impl BoardSize {
     /// Picture of the stones for [`with_picture`](Self::with_picture); `None` without stones.
     pub fn picture(self) -> Option<String> {
         self.stone.map(|stone| stones::picture(self.cols(), self.places(), (self.stones, stone)))
-    }
-
-    /// Requires a board without stones, for a part of the program that does not support stones.
-    ///
-    /// # Errors
-    ///
-    /// [`BoardError::StonesUnsupported`].
-    pub fn require_no_stones(self, what: &str) -> Result<(), BoardError> {
-        match self.stone {
-            None => Ok(()),
-            Some(_) => Err(BoardError::StonesUnsupported { what: what.to_owned(), size: self }),
-        }
     }
 
     /// Largest exponent that a tile of the board can have.

@@ -76,12 +76,19 @@ impl ManyGames {
         self.games[game].lots = Xoshiro256PlusPlus::seed_from_u64(seed);
     }
 
-    /// Begins a game with two tiles.
+    /// Begins a game with two tiles, on a board with a legal move.
+    ///
+    /// Beside stones, some starts have none. If no start has any, the call does not return.
     pub fn begin(&mut self, game: usize) {
-        let lots = &mut self.games[game].lots;
-        let (first, ..) = self.engine.spawn(Board::default(), lots);
-        let (board, ..) = self.engine.spawn(first, lots);
-        self.place(game, board);
+        loop {
+            let lots = &mut self.games[game].lots;
+            let (first, ..) = self.engine.spawn(Board::default(), lots);
+            let (board, ..) = self.engine.spawn(first, lots);
+            self.place(game, board);
+            if !self.is_over(game) {
+                return;
+            }
+        }
     }
 
     /// Begins a game with a given board.

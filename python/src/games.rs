@@ -1,6 +1,8 @@
 //! Many games at once, for environments.
 
-use exact2048_game::rules::Move;
+use exact2048_game::board::BoardError;
+use exact2048_game::packed::PackedRules;
+use exact2048_game::rules::{self as game_rules, Move};
 use exact2048_game::{BoardSize, Objective, Params, Spawn4};
 use exact2048_players::ManyGames;
 use exact2048_proto::v1::RunParameters;
@@ -50,9 +52,7 @@ impl Games {
     #[pyo3(signature = (board, count, *, objective="score", spawn4="0.1"))]
     fn new(board: &str, count: usize, objective: &str, spawn4: &str) -> PyResult<Self> {
         let usage = |text: String| UsageError::new_err(text);
-        let size: Result<BoardSize, _> = board.parse();
-        let size = size.and_then(|size| size.require_no_stones("Games").map(|()| size));
-        let size = size.map_err(|error| usage(error.to_string()))?;
+        let size: BoardSize = board.parse().map_err(|error: BoardError| usage(error.to_string()))?;
         let goal: Objective = objective.parse().map_err(|error| usage(format!("{error}")))?;
         let spawn4: Spawn4 = spawn4.parse().map_err(|error| usage(format!("{error}")))?;
         if !goal.is_mean_of_games() {
@@ -61,6 +61,11 @@ impl Games {
         let target = goal.winning_exponent();
         if target.is_some() {
             Params::builder(size, goal).spawn4(spawn4).build().map_err(|error| of_params(&error))?;
+        }
+        let packed = PackedRules::new(size);
+        let begins = |(board, chance): (_, f64)| chance > 0.0 && !packed.moves(board).is_empty();
+        if !game_rules::start_probabilities(size, spawn4).any(begins) {
+            return Err(usage(format!("expected a board whose games have a legal move, found {size}")));
         }
         if count == 0 {
             return Err(usage("expected at least one game, found 0".to_owned()));
@@ -71,6 +76,7 @@ impl Games {
             objective: goal.to_string(),
             spawn4_numerator: spawn4.weight4(),
             spawn4_denominator: spawn4.denominator(),
+            picture: size.picture().unwrap_or_default(),
             ..RunParameters::default()
         });
         let games = ManyGames::new(size, spawn4, target, count);

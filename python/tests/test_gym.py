@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import exact2048
 import exact2048.gym
@@ -173,6 +174,23 @@ def test_many_games_are_as_one(run: exact2048.Run) -> None:
             assert terminated[game] == (not info["action_mask"][game].any())
         over, ended = terminated, ended + terminated.sum()
     assert ended > 16
+
+
+def test_locks_stay_in_games_of_a_formation(tmp_path: Path) -> None:
+    board, objective = "3x3:.../..x/.xx", "reach:32"
+    run = exact2048.solve(board, tmp_path / "run", objective=objective)
+    envs = gymnasium.make_vec("Exact2048-v0", num_envs=8, board=board, objective=objective, run=run)
+    seen, info = envs.reset(seed=1)
+    won = 0.0
+    for _ in range(300):
+        assert info["action_mask"].any(axis=1).all() or over.any()
+        assert (seen[:, [1, 2, 2], [2, 1, 2]] == 0).all() and np.isfinite(info["value"]).all()
+        seen, rewards, over, _, info = envs.step(info["action_values"].argmax(axis=1))
+        assert np.abs(info["regret"]).max() == 0.0
+        won += rewards.sum()
+    assert won > 0
+    with pytest.raises(exact2048.UsageError, match="a legal move"):
+        exact2048.Games("1x4:.x.x", 1)
 
 
 def test_seeds_determine_games() -> None:

@@ -1,5 +1,7 @@
 //! `exact2048 plan`: estimates the time, memory and disk of a solve.
 
+mod formation;
+
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +15,9 @@ use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 use serde::Serialize;
 
+use self::formation::FormationPlan;
 use crate::choice::{Choices, LayerCost, candidates, choose};
-use crate::job::{JobArgs, require_no_stones};
+use crate::job::JobArgs;
 use crate::output::{write_field, write_fitting, write_sentence};
 use crate::signals::stop_on_signals;
 use crate::states_bound::states_at_most;
@@ -33,7 +36,7 @@ The table has a row for each choice of kept layers, and one row with best moves.
 of a solve, its time, and the time to query the value of a state halfway between kept layers. With less disk than the \
 peak, layers are enumerated twice; the table shows the lowest possible --disk. The command estimates times from the \
 speed at which it solves 3x3 on this machine, which takes a few seconds. On measured boards the estimated times were \
-off by up to a third.")]
+off by up to a third. For a board with stones, the command prints an upper bound on states and time.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,
@@ -102,13 +105,15 @@ struct Policy {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let asked = args.job.params()?;
-    require_no_stones(asked.game().board(), "plan")?;
     if asked.game().from().is_some() {
         let what = "--from: expected a whole game, found a position, whose number of states no estimate knows; to count \
                     its lower layers, use solve --from with --until-layer (docs/from.md)";
         return Err(Failure::usage(what.to_owned()).into());
     }
     let threads = limits::useful_threads(args.threads, Some(asked.game().board()));
+    if asked.game().board().stone().is_some() {
+        return print_bounds(args, &asked, threads);
+    }
     let memory_bytes = limits::memory_or_half(args.memory);
     let tuning = limits::worker_tuning(memory_bytes, threads);
     args.job.require_step(args.disk.is_some(), false)?;
@@ -162,6 +167,21 @@ pub fn main(args: &Args) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Prints bounds for a board with stones.
+fn print_bounds(args: &Args, params: &Params, threads: usize) -> Result<()> {
+    if args.disk.is_some() {
+        let what = "--disk: expected a board without stones, found locks or walls, for which no estimate of the disk exists; \
+                    omit --disk here, and use solve --disk";
+        return Err(Failure::usage(what.to_owned()).into());
+    }
+    let (plan, mut out) = (FormationPlan::new(params, threads), io::stdout().lock());
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&plan)?)?;
+        return Ok(());
+    }
+    plan.write(&mut out)
 }
 
 /// Costs with every choice of kept layers. Also costs with best moves, if the job does not request best moves.
