@@ -42,8 +42,8 @@ struct PlaceOfBoard {
 
 /// Orders places by part. `counts` has the number of places of each part.
 fn by_part(places: &[PlaceOfBoard], counts: &[usize]) -> Vec<PlaceOfBoard> {
-    let ends = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count)));
-    let mut next: Vec<usize> = ends.collect();
+    let starts = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count)));
+    let mut next: Vec<usize> = starts.collect();
     let mut ordered = vec![PlaceOfBoard::default(); places.len()];
     for &place in places {
         let next = &mut next[place.part as usize];

@@ -1,4 +1,4 @@
-//! FormationPlan on the cost of a board with stones, for which no estimate exists.
+//! Bounds on the cost of a board with stones, for which no estimate exists.
 
 use std::io::Write;
 
