@@ -72,14 +72,14 @@ fn state(layer: u32, seed: u64) -> Board {
     };
     loop {
         let mut board = Board::default().with(random(4), 1).with(4 + random(4), 1);
-        while board.tile_sum(8) < layer {
+        while board.tile_sum(size()) < layer {
             // Random moves rarely reach high layers, so the game follows best moves.
             let Some(best) = ORACLE.evaluate(board, &|| true).unwrap().best else { break };
             let (after, _) = packed.moves(board).get(best).unwrap();
             let cells: Vec<usize> = rules::empty_cells(after, size()).collect();
             board = after.with(cells[random(cells.len())], 1 + u8::from(random(10) == 0));
         }
-        if board.tile_sum(8) == layer && !packed.moves(board).is_empty() {
+        if board.tile_sum(size()) == layer && !packed.moves(board).is_empty() {
             return board;
         }
     }
@@ -208,7 +208,7 @@ fn games_need_few_cones() {
         let options = OracleOptions { kernels, solved_bytes, ..OracleOptions::default() };
         let oracle = Oracle::with_options(&few, options).unwrap();
         let (mut board, mut computed) = (Board::parse("2 2 0 / 4 0 0 / 0 0 0", size).unwrap(), Vec::new());
-        while board.tile_sum(9) < 240 {
+        while board.tile_sum(size) < 240 {
             let spent = CostSum::default();
             let asking = QuestionLimits::new(&|| true, 1 << 30, &spent);
             let answer = oracle.evaluate_as(&[board], &asking).unwrap().remove(0).unwrap();
@@ -284,7 +284,7 @@ fn batches_leave_out_boards_that_lead_to_missing_states() {
         })
         .filter(|&board| run.params().why_unreachable(board).is_none())
         .filter(|board| {
-            let layer = Layer(board.tile_sum(9));
+            let layer = Layer(board.tile_sum(run.params().game().board()));
             !is_stored(layer) && is_stored(layer.up(1))
         })
         .take(1_000)

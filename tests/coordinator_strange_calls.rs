@@ -136,6 +136,7 @@ async fn calls_of_any_content_do_no_harm() {
             best_moves: among(2) == 1,
             value_step: ["", "", "1/4", "0"][among(4)].to_owned(),
             picture: ["", "", "x./..", "x./.", "\u{fc}"][among(5)].to_owned(),
+            loose_stones: [0, 0, 1, 3, u32::MAX][among(5)],
             position: [None, None, Some("2 0 / 0 2"), Some("2 2"), Some("\u{fc}")][among(5)]
                 .map(str::to_owned),
         });

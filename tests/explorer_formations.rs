@@ -8,14 +8,15 @@ use common::serving::Server;
 use common::{Solved, on_run, text};
 use explorer_page::{BOARD, HTTP, SHOWN, check, look};
 
-/// A formation is played, edited and studied. No tile slides into a stone, and no lock slides.
+/// A formation is played, edited and studied. No tile slides into a stone, no lock slides, and loose stones slide.
 #[tokio::test]
 async fn formations_are_played_on_the_page() {
     let Some(browser) = Browser::open(1100, 900).await else { return };
     let locked = Solved::new("--board 2x3:..x/...");
     let walled = Solved::new("--board 2x4:.#../...#");
+    let loose = Solved::new("--board 3x3+4x --objective reach:32");
     let mut servers = Vec::new();
-    for (solved, stone) in [(&locked, "x"), (&walled, "#")] {
+    for (solved, stone) in [(&locked, "x"), (&walled, "#"), (&loose, "x")] {
         let server = Server::start(&solved.run(), &HTTP);
         browser.goto(&server.page.clone().unwrap()).await;
         browser.until(SHOWN).await;

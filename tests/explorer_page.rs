@@ -24,7 +24,7 @@ const ENTER: char = '\u{e007}';
 
 /// Script that is true once the page shows the values of the board, or the game is over.
 pub const SHOWN: &str = "(document.querySelector('#moves .best') !== null && !document.querySelector('#best').disabled) \
-                     || !document.querySelector('#over').hidden && document.querySelector('#value').textContent === '0'";
+                     || !document.querySelector('#over').hidden && parseFloat(document.querySelector('#value').textContent) === 0";
 
 /// Script for the shown board, as text.
 pub const BOARD: &str = "(() => { const board = document.querySelector('#board'); \
@@ -47,10 +47,16 @@ pub async fn look(browser: &Browser) -> Value {
     browser.js(&PAGE.replace("BOARD", BOARD)).await
 }
 
-/// Reads a number from the page.
+/// Reads a number or a percentage from the page.
 fn read(text: &str) -> f64 {
     let plain = text.replace(',', "").replace('−', "-");
-    plain.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
+    let (number, unit) = plain.strip_suffix('%').map_or((&*plain, 1.0), |number| (number, 0.01));
+    unit * number.parse::<f64>().unwrap_or_else(|_| panic!("{text:?} is no number"))
+}
+
+/// Largest error of a number that the page rounds.
+fn rounding(text: &str) -> f64 {
+    if text.ends_with('%') { 0.000_51 } else { 0.051 }
 }
 
 fn said(page: &Value, name: &str) -> f64 {
@@ -61,7 +67,8 @@ fn said(page: &Value, name: &str) -> f64 {
 pub fn check(run: &std::path::Path, pages: &[Value]) {
     let boards: Vec<String> = pages.iter().map(|page| text(&page["board"]).to_owned()).collect();
     for (page, told) in pages.iter().zip(query(run, &boards)) {
-        close(said(page, "value"), number(&told["value"]), 0.051, &told.to_string());
+        let rounding = rounding(text(&page["value"]));
+        close(said(page, "value"), number(&told["value"]), rounding, &told.to_string());
         let best = told["moves"]
             .as_array()
             .unwrap()
@@ -72,10 +79,10 @@ pub fn check(run: &std::path::Path, pages: &[Value]) {
             assert_eq!((&shown["move"], &shown["best"]), (&made["move"], &made["best"]), "{told}");
             match made["value"].as_f64() {
                 Some(value) => {
-                    close(said(shown, "worth"), value, 0.051, &told.to_string());
+                    close(said(shown, "worth"), value, rounding, &told.to_string());
                     let loses = text(&shown["loses"]);
                     let loss = if loses.contains('<') { 0.0 } else { -read(loses) };
-                    close(loss, best - value, 0.051, &told.to_string());
+                    close(loss, best - value, rounding, &told.to_string());
                 }
                 None => assert_eq!(shown["worth"], "not legal"),
             }

@@ -131,7 +131,9 @@ fn solved_cones_are_found_again() {
         let cone_files = Some((folder.clone(), most_bytes));
         Oracle::with_options(&run, OracleOptions { cone_files, ..OracleOptions::default() }).unwrap()
     };
-    let asked: Vec<usize> = (0..usual.states.len()).filter(|&i| usual.states[i].tile_sum(6) == 30).collect();
+    let size = run.params().game().board();
+    let asked: Vec<usize> =
+        (0..usual.states.len()).filter(|&i| usual.states[i].tile_sum(size) == 30).collect();
     let computed = |oracle: &Oracle| {
         let spent = CostSum::default();
         let boards: Vec<Board> = asked.iter().map(|&i| usual.states[i]).collect();

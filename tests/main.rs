@@ -57,6 +57,8 @@ mod guides;
 #[cfg(feature = "export")]
 mod json;
 mod kept_layers;
+#[cfg(feature = "net")]
+mod loose_stones;
 mod memory;
 mod names;
 #[cfg(feature = "net")]

@@ -331,7 +331,7 @@ fn play_by_stored_moves_is_perfect() {
     let params: &Params = moves.params();
     let rules = PackedRules::new(params.game().board());
     let mut states = states(board, "score");
-    states.sort_by_key(|state| std::cmp::Reverse(state.tile_sum(6)));
+    states.sort_by_key(|state| std::cmp::Reverse(state.tile_sum(params.game().board())));
     let mut worth: HashMap<Board, f64> = HashMap::new();
     for advice in advice(&moves, &states) {
         let after = advice.best.map(|best| advice.moves.get(best).unwrap());

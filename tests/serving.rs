@@ -47,7 +47,7 @@ async fn images_of_a_board_have_one_value() {
         let asked = client.get_value(packed(board.0)).await.unwrap().into_inner();
         assert_eq!(Board(asked.packed_canonical), symmetries.canonical(board));
         assert_eq!(asked.moves.len(), 4);
-        assert_eq!(asked.layer, board.tile_sum(6));
+        assert_eq!(asked.layer, board.tile_sum(size));
         let best = asked.moves.iter().filter(|m| m.legal).map(|m| m.value).fold(f64::MIN, f64::max);
         assert!((best - asked.value).abs() <= 2.0 * asked.error_bound, "{asked:?}");
         let mut move_values: Vec<u64> = asked.moves.iter().map(|m| m.value.to_bits()).collect();

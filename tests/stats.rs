@@ -35,7 +35,7 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
     let weight = |exponent: u8| weights[usize::from(exponent) - 1].1;
     let mut layers: BTreeMap<u32, HashMap<Board, f64>> = BTreeMap::new();
     let send = |layers: &mut BTreeMap<u32, HashMap<Board, f64>>, board: Board, chance: f64| {
-        *layers.entry(board.tile_sum(places)).or_default().entry(symmetries.canonical(board)).or_default() +=
+        *layers.entry(board.tile_sum(size)).or_default().entry(symmetries.canonical(board)).or_default() +=
             chance;
     };
     for (board, [a, b]) in starts(size) {

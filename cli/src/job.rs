@@ -27,6 +27,10 @@ pub struct JobArgs {
     /// in its cell, # for a wall. See docs/endgames.md
     #[arg(long, value_name = "PICTURE")]
     locked: Option<String>,
+    /// Place this number of loose stones: large tiles that slide and never merge. With --objective reach:TILE. See
+    /// docs/endgames.md
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    loose: Option<u64>,
     #[arg(long, default_value = "score", value_name = "WHAT", help = Objective::HELP)]
     objective: Objective,
     /// Begin at this position instead of the starts of games, and solve all that follows from it. Rows are separated by /.
@@ -129,7 +133,7 @@ impl JobArgs {
     ///
     /// A usage error.
     pub fn require_step(&self, has_limit: bool, has_run: bool) -> Result<(), Failure> {
-        let is_whole = self.from.is_none() && self.board().is_ok_and(|board| board.stone().is_none());
+        let is_whole = self.from.is_none() && self.board().is_ok_and(|board| !board.has_stones());
         if !self.has_open_step() || has_run || has_limit && is_whole {
             return Ok(());
         }
@@ -177,14 +181,16 @@ impl JobArgs {
         let Some(board) = self.board.or(named) else {
             return Err(Failure::usage("expected --board or --formation".to_owned()));
         };
-        let Some(picture) = &self.locked else { return Ok(board) };
-        if board.stone().is_some() {
-            let what = format!(
-                "--locked {picture}: expected a --board without stones, found {board}; give the picture once"
-            );
+        let option = if self.locked.is_some() { "--locked" } else { "--loose" };
+        if (self.locked.is_some() || self.loose.is_some()) && board.has_stones() {
+            let what =
+                format!("{option}: expected a --board without stones, found {board}; give the stones once");
             return Err(Failure::usage(what));
         }
-        board.with_picture(picture).map_err(|error| Failure::usage(format!("--locked: {error}")))
+        let locked = self.locked.as_ref().map_or(Ok(board), |picture| board.with_picture(picture));
+        let with_stones =
+            locked.and_then(|board| self.loose.map_or(Ok(board), |loose| board.with_loose(loose)));
+        with_stones.map_err(|error| Failure::usage(format!("{option}: {error}")))
     }
 
     /// The parameters that the options describe.

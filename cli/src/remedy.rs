@@ -55,6 +55,7 @@ fn of_params(error: &ParamsError) -> Option<&'static str> {
         | ParamsError::BelowPosition { .. } => Some("--until-layer LAYER; omit it to solve the whole board"),
         ParamsError::Position { .. } => Some("--from BOARD; see docs/from.md"),
         ParamsError::SectorsBesideStones(_) => Some("--locked without --sectors"),
+        ParamsError::ScoreWithLooseStones(_) => Some("--objective reach:TILE with --loose"),
         ParamsError::Sectors(_) => Some("--sectors N, from 1 to 8"),
         ParamsError::Discount(_) => Some("--objective reach:TILE with --discount"),
         ParamsError::CertainLoss(_) => Some("--objective reach:TILE with --spawner worst"),
@@ -66,6 +67,7 @@ fn of_params(error: &ParamsError) -> Option<&'static str> {
         ParamsError::OutOfReach { .. }
         | ParamsError::Large(_)
         | ParamsError::Huge(_)
+        | ParamsError::HugeBesideLooseStones(_)
         | ParamsError::TooManyRows { .. } => None,
     }
 }

@@ -50,6 +50,9 @@ pub fn of_params(params: &Params) -> JobId {
         let stones = if stone == Stone::Locked { "locked" } else { "walls" };
         name += &format!("-{stones}{:x}", board.stones());
     }
+    if board.loose() > 0 {
+        name += &format!("-loose{}", board.loose());
+    }
     if game.objective() != Objective::Score {
         name += &format!("-{}", game.objective().to_string().replace(':', ""));
     }

@@ -10,7 +10,7 @@ use exact2048_game::fixed::Scale;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::symmetry::Symmetries;
 use exact2048_game::value::Stored;
-use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, Spawn4};
+use exact2048_game::{Board, BoardSize, KeptLayers, Layer, Params, Precision, Spawn4};
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
@@ -29,19 +29,16 @@ impl Whole {
         let spawn4: Spawn4 = spawn4.parse().unwrap();
         let params = Params::usual(board, objective).spawn4(spawn4).precision(precision);
         let params = params.discount(rules.0.parse().unwrap()).spawner(rules.1.parse().unwrap());
-        let (params, board) = (params.build().unwrap(), board.parse().unwrap());
+        let (params, board): (_, BoardSize) = (params.build().unwrap(), board.parse().unwrap());
         let (symmetries, backup) = (Symmetries::new(board), Backup::new(params.game()));
-        let cells = params.game().cells();
-        let is_won = |board: Board| {
-            params.game().winning_exponent().is_some_and(|e| (0..cells).any(|c| board.get(c) >= e))
-        };
+        let is_won = |board: Board| params.game().is_won(board);
         let afterstates =
             |state: Board| Move::ALL.into_iter().filter_map(move |d| rules::make_move(state, d, board));
         let spawned = |after: Board, tile: u8| {
             rules::empty_cells(after, board).map(move |cell| after.with(cell, tile)).collect::<Vec<_>>()
         };
         let mut values: BTreeMap<Layer, HashMap<Board, Stored>> = BTreeMap::new();
-        let layer_of = |board: Board| Layer(board.tile_sum(cells));
+        let layer_of = |state: Board| Layer(state.tile_sum(board));
         for (start, _) in rules::starts(board).filter(|(start, _)| !is_won(*start)) {
             values.entry(layer_of(start)).or_default().insert(symmetries.canonical(start), Stored::default());
         }
@@ -137,6 +134,7 @@ fn every_state_has_the_value_of_a_run_that_stores_all() {
         ("1x5", "score", "0", Precision::Bits32, usual),
         ("2x2", "reach:16", "1", Precision::Bits64, usual),
         ("3x2", "lose:32", "1/10", Precision::Bits32, usual),
+        ("3x2+2x", "reach:16", "1/10", Precision::Bits32, usual),
         ("3x2", "reach:32", "1/10", Precision::Bits64, ("0.95", "random")),
         ("2x2", "score", "1/10", Precision::Bits32, ("1", "worst")),
     ] {

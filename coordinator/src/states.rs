@@ -148,7 +148,7 @@ fn spawns_both(game: &Game) -> bool {
 /// target are the same for every larger target.
 fn published(params: &Params) -> Option<impl Iterator<Item = (Layer, f64)> + '_> {
     let board = params.game().board();
-    let is_4x4 = board.stone().is_none() && (board.rows(), board.cols()) == (4, 4);
+    let is_4x4 = !board.has_stones() && (board.rows(), board.cols()) == (4, 4);
     let wins = params.game().winning_exponent();
     let is_below = || params.contents().until().is_some_and(|layer| layer.0 < 1 << PUBLISHED_EXPONENT);
     let is_same = wins == Some(PUBLISHED_EXPONENT)

@@ -75,7 +75,7 @@ impl Bounds {
         mut reached: impl FnMut(f64),
     ) -> Result<Self, CountError> {
         let target = target.map(exponent_of).transpose()?;
-        let cells = size.cells();
+        let cells = size.tile_cells();
         let largest = target.map_or(cells as u8 + 1, |target| target - 1);
         let tile_bound = |e: u8| if e < 3 { cells } else { (cells + 2).saturating_sub(usize::from(e)) };
         let types = cycle_types(size);
@@ -87,8 +87,8 @@ impl Bounds {
             done += 1;
             reached(f64::from(done) / steps as f64);
         };
-        let all = counts(&types, cells, largest, |_| cells, &mut placed);
-        let within = counts(&types, cells, largest, tile_bound, &mut placed);
+        let all = counts(&types, size, largest, |_| cells, &mut placed);
+        let within = counts(&types, size, largest, tile_bound, &mut placed);
         let layers: Vec<LayerBounds> = all
             .iter()
             .enumerate()
@@ -168,15 +168,16 @@ fn exponent_of(tile: u64) -> Result<u8, CountError> {
 /// image.
 fn counts(
     types: &BTreeMap<CycleType, u128>,
-    cells: usize,
+    size: BoardSize,
     largest: u8,
     most: impl Fn(u8) -> usize + Copy,
     placed: &mut impl FnMut(),
 ) -> Vec<Count> {
-    let boards = candidates(&CycleType::identity(cells), largest, most, placed);
+    let loose = size.loose().into();
+    let boards = candidates(&CycleType::identity(size.cells()), loose, largest, most, placed);
     let mut counts: Vec<Count> = boards.into_iter().map(|boards| Count { boards, orbits: 0 }).collect();
     for (cycles, &symmetries) in types {
-        let fixed = candidates(cycles, largest, most, placed);
+        let fixed = candidates(cycles, loose, largest, most, placed);
         for (count, fixed) in counts.iter_mut().zip(fixed) {
             count.orbits += symmetries * fixed;
         }
@@ -192,18 +193,20 @@ fn counts(
 /// Number of boards that are their own image under a symmetry, with a 2 or a 4 and at least two tiles.
 fn candidates(
     cycles: &CycleType,
+    loose: usize,
     largest: u8,
     most: impl Fn(u8) -> usize + Copy,
     placed: &mut impl FnMut(),
 ) -> BySum {
-    let mut boards = fillings(cycles, 1..=largest, most, placed);
-    let without = fillings(cycles, 3..=largest, most, placed);
+    let mut boards = fillings(cycles, loose, 1..=largest, most, placed);
+    let without = fillings(cycles, loose, 3..=largest, most, placed);
     for (boards, without) in boards.iter_mut().zip(without) {
         *boards -= without;
     }
     // Subtracts the boards with a single tile, a 2 or 4 on a fixed cell.
+    let others: u128 = fillings(&cycles.without_fixed_cell(), loose, 1..=0, most, &mut || ()).iter().sum();
     for boards in boards.iter_mut().take(FIRST_HALF_SUM + 1).skip(1) {
-        *boards -= cycles.fixed_cells() as u128;
+        *boards -= cycles.fixed_cells() as u128 * others;
     }
     boards
 }

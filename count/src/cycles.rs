@@ -42,6 +42,13 @@ impl CycleType {
     pub fn fixed_cells(&self) -> usize {
         self.0.get(&1).copied().unwrap_or(0)
     }
+
+    /// The cycles without one fixed cell, if there is one.
+    pub fn without_fixed_cell(&self) -> Self {
+        let mut cycles = self.0.clone();
+        cycles.entry(1).and_modify(|count| *count -= 1);
+        Self(cycles)
+    }
 }
 
 /// The cycle types of all symmetries of a board, each with its number of symmetries.

@@ -10,7 +10,7 @@ pub type BySum = Vec<u128>;
 
 /// Counts the boards that are their own image under a symmetry, by half their tile sum.
 ///
-/// The boards have only tiles with `exponents`, and at most `most(e)` tiles of at least `2^e`.
+/// The boards have `loose` loose stones, only tiles with `exponents`, and at most `most(e)` tiles of at least `2^e`.
 ///
 /// The function places the tiles in descending order, so only the number of occupied cycles of each length matters. It
 /// makes about exponents × cells² × largest sum additions.
@@ -18,22 +18,28 @@ pub type BySum = Vec<u128>;
 /// Calls `placed` after each exponent. Counts are at most 18^16 < 2^67, the number of boards with 16 cells.
 pub fn fillings(
     cycles: &CycleType,
+    loose: usize,
     exponents: RangeInclusive<u8>,
     most: impl Fn(u8) -> usize,
     placed: &mut impl FnMut(),
 ) -> BySum {
     let cycles: Vec<(usize, usize)> = cycles.iter().collect();
-    let mut partial: BTreeMap<Vec<usize>, BySum> = BTreeMap::from([(vec![0; cycles.len()], vec![1])]);
+    let nothing = vec![0; cycles.len()];
+    let ways = |taken: &[usize], more: &[usize]| -> u128 {
+        (0..cycles.len()).map(|i| binomial(cycles[i].1 - taken[i], more[i])).product()
+    };
+    let stones = choices(&cycles, &nothing).into_iter().filter(|stones| cells(&cycles, stones) == loose);
+    let mut partial: BTreeMap<Vec<usize>, BySum> =
+        stones.map(|stones| (stones.clone(), vec![ways(&nothing, &stones)])).collect();
     for exponent in exponents.rev() {
         let mut next = BTreeMap::<Vec<usize>, BySum>::new();
         for (taken, sums) in &partial {
             for more in choices(&cycles, taken) {
                 let now: Vec<usize> = taken.iter().zip(&more).map(|(a, b)| a + b).collect();
-                if cells(&cycles, &now) > most(exponent) {
+                if cells(&cycles, &now) - loose > most(exponent) {
                     continue;
                 }
-                let ways: u128 =
-                    (0..cycles.len()).map(|i| binomial(cycles[i].1 - taken[i], more[i])).product();
+                let ways = ways(taken, &more);
                 let shift = cells(&cycles, &more) << (exponent - 1);
                 add(next.entry(now).or_default(), sums, ways, shift);
             }
@@ -90,7 +96,7 @@ mod tests {
                 want[exponents.iter().map(|&e| if e == 0 { 0 } else { 1 << e >> 1 }).sum::<usize>()] += 1;
             }
         }
-        let counted = fillings(&CycleType::identity(3), 1..=3, most, &mut || ());
+        let counted = fillings(&CycleType::identity(3), 0, 1..=3, most, &mut || ());
         assert!(want.iter().zip(counted.iter().chain(std::iter::repeat(&0))).all(|(a, b)| a == b));
         assert_eq!(counted.iter().sum::<u128>(), want.iter().sum::<u128>());
     }

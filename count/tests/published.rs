@@ -93,7 +93,7 @@ fn counts_match_listed_boards() {
                 tiles.iter().filter(|&&tile| tile >= e).count() <= (cells + 2).saturating_sub(e.into())
             });
             let canonical = symmetries.canonical(packed) == packed;
-            let layer = &mut want[packed.tile_sum(size.places()) as usize / 2 - 2];
+            let layer = &mut want[packed.tile_sum(size) as usize / 2 - 2];
             for (count, counts) in layer.iter_mut().zip([true, canonical, within, within && canonical]) {
                 *count += u128::from(counts);
             }

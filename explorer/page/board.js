@@ -2,7 +2,8 @@
 // is a cell that holds no tile.
 
 /** Rows, columns and stones. `name` is the size as text. `stones` has one symbol a cell: "." for a playable cell, "x" for
- * a lock, "#" for a wall. @typedef {{name: string, rows: number, columns: number, stones: string}} Size */
+ * a lock, "#" for a wall. `loose` is the number of loose stones, which slide among the tiles.
+ * @typedef {{name: string, rows: number, columns: number, stones: string, loose: number}} Size */
 /** @typedef {"left" | "right" | "up" | "down"} Move */
 
 /** @type {Move[]} */
@@ -10,30 +11,37 @@ export const MOVES = ["left", "right", "up", "down"];
 
 const LARGEST = 15;
 
-/** Number in the cell of a stone. */
+/** Number in the cell of a stone. It is larger than every exponent, so two stones never merge. */
 const STONE = LARGEST + 1;
 
-/** Reads a size such as "3x3" or "4x4:..../..../.xxx/.xxx". @param {string} name @returns {Size} */
+/** Reads a size such as "3x3", "4x4:..../..../.xxx/.xxx" or "4x4+8x". @param {string} name @returns {Size} */
 export function parseSize(name) {
-  const [sides, picture] = name.split(":");
+  const [fixed, loose] = name.split("+");
+  const [sides, picture] = fixed.split(":");
   const [rows, columns] = sides.split("x").map(Number);
-  return { name, rows, columns, stones: picture?.replaceAll("/", "") ?? ".".repeat(rows * columns) };
+  const stones = picture?.replaceAll("/", "") ?? ".".repeat(rows * columns);
+  return { name, rows, columns, stones, loose: parseInt(loose ?? "0", 10) };
 }
 
-/** The sizes of boards that a run knows. The second one is that of a real game, whose largest tiles are the locks.
+/** The sizes of boards that a run knows. The second one is that of a real game, whose largest tiles are the stones.
  * @param {Size} size @returns {Size[]} */
 export function sizesOf(size) {
-  return locksOf(size) === 0 ? [size] : [size, parseSize(`${size.rows}x${size.columns}`)];
+  return largeTilesOf(size) === 0 ? [size] : [size, parseSize(`${size.rows}x${size.columns}`)];
 }
 
-/** Number of locks. @param {Size} size */
-export function locksOf({ stones }) {
-  return [...stones].filter((symbol) => symbol === "x").length;
+/** Number of stones that stand for large tiles: locks and loose stones. @param {Size} size */
+export function largeTilesOf({ stones, loose }) {
+  return [...stones].filter((symbol) => symbol === "x").length + loose;
 }
 
-/** A board without tiles. @param {Size} size */
-export function emptyBoard({ stones }) {
-  return [...stones].map((symbol) => (symbol === "." ? 0 : STONE));
+/** A board without tiles. Loose stones are in random cells. @param {Size} size */
+export function emptyBoard({ stones, loose }) {
+  const board = [...stones].map((symbol) => (symbol === "." ? 0 : STONE));
+  for (let i = 0; i < loose; i++) {
+    const empty = emptyCells(board);
+    board[empty[Math.floor(Math.random() * empty.length)]] = STONE;
+  }
+  return board;
 }
 
 /** Whether a cell holds a stone. @param {number} exponent */
@@ -43,7 +51,8 @@ export function isStone(exponent) {
 
 /** The text of a cell: its stone or its tile, 0 for an empty cell. @param {number} exponent @param {number} cell @param {Size} size */
 export function cellText(exponent, cell, { stones }) {
-  return isStone(exponent) ? stones[cell] : String(tileOf(exponent));
+  if (!isStone(exponent)) return String(tileOf(exponent));
+  return stones[cell] === "." ? "x" : stones[cell];
 }
 
 /** The tile of each exponent; 0 for an empty cell. */
@@ -71,7 +80,7 @@ export function makeMove(board, move, size) {
     for (const [at, cell] of line.entries()) {
       const exponent = board[cell];
       if (exponent === 0) continue;
-      if (isStone(exponent)) {
+      if (size.stones[cell] !== ".") {
         // Fewer tiles than cells are before the lock if a cell there is empty or tiles merge.
         if (size.stones[cell] === "x" && taken < at) return null;
         after[cell] = STONE;
@@ -136,24 +145,28 @@ export function toText(board, size) {
 }
 
 /** Parses a board. Throws a description of the mistake. @param {string} text @param {Size} size */
-export function parseBoard(text, { rows, columns, stones }) {
+export function parseBoard(text, { rows, columns, stones, loose }) {
   const found = text.trim().split(/[/\n]/).map((row) => row.split(/[\s,]+/).filter((cell) => cell !== ""));
   if (found.length !== rows || found.some((row) => row.length !== columns)) {
     throw new Error(`This is not a ${rows}×${columns} board: expected ${rows} rows of ${columns} tiles, separated by /.`);
   }
-  return found.flat().map((cell, at) => {
+  const board = found.flat().map((cell, at) => {
     if (stones[at] !== ".") {
       if (cell.toLowerCase() === stones[at]) return STONE;
       throw new Error(`“${cell.slice(0, 20)}” is in the cell of a stone: expected ${stones[at]}.`);
     }
     if (cell === "." || cell === "0") return 0;
+    if (loose > 0 && cell.toLowerCase() === "x") return STONE;
     const exponent = /^[0-9]{1,5}$/.test(cell) ? exponentOf(Number(cell)) : null;
     if (exponent === null) throw new Error(`“${cell.slice(0, 20)}” is not a tile: expected 0, 2, 4, 8 and so on.`);
     return exponent;
   });
+  const shown = board.filter((exponent, at) => isStone(exponent) && stones[at] === ".").length;
+  if (shown !== loose) throw new Error(`This board has ${shown} loose stones: expected ${loose}, each written as x.`);
+  return board;
 }
 
-/** Parses a board of a run, or a position of the real game if the run has locks and the text shows none.
+/** Parses a board of a run, or a position of the real game if the run has stones and the text shows none.
  * @param {string} text @param {Size} size */
 export function readBoard(text, size) {
   const sizes = sizesOf(size);

@@ -18,7 +18,7 @@ export function inWords(board, size) {
 
 /** A cell in words. @param {number} exponent @param {number} cell @param {Size} size */
 function cellInWords(exponent, cell, size) {
-  if (isStone(exponent)) return size.stones[cell] === "x" ? "locked" : "wall";
+  if (isStone(exponent)) return { ".": "large tile", x: "locked", "#": "wall" }[size.stones[cell]];
   return exponent === 0 ? "empty" : cellText(exponent, cell, size);
 }
 

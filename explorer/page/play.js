@@ -175,9 +175,9 @@ function changeHints() {
 /** Whether a board has the tile that ends the game. */
 function isWon(board = game.board) {
   if (run.target === null) return false;
-  // In a position of the real game, the largest tiles are the locks of the run.
-  const locks = game.size.name === run.size.name ? 0 : boards.locksOf(run.size);
-  return board.filter((exponent) => !boards.isStone(exponent) && boards.tileOf(exponent) >= run.target).length > locks;
+  // In a position of the real game, the largest tiles are the stones of the run.
+  const large = game.size.name === run.size.name ? 0 : boards.largeTilesOf(run.size);
+  return board.filter((exponent) => !boards.isStone(exponent) && boards.tileOf(exponent) >= run.target).length > large;
 }
 
 /** Makes a move, and spawns a tile. @param {Move} move */
@@ -311,7 +311,7 @@ async function applyEdit(event) {
   const text = byId("board-text").value;
   try {
     const { board, size } = boards.readBoard(text, run.size);
-    // Locks are the large tiles of a real game, so several runs may fit the position.
+    // Stones are the large tiles of a real game, so several runs may fit the position.
     const isReal = size.name !== run.size.name || board.some((exponent) => run.target !== null && !boards.isStone(exponent) && boards.tileOf(exponent) > run.target);
     const chosen = isReal ? await chooseRun(text) : undefined;
     if (chosen !== undefined && chosen !== run.name) openElsewhere(chosen, text);

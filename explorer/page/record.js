@@ -1,6 +1,6 @@
 // A game's record: a line of JSON in the program's format. The page loads this file when a user exports or imports a game.
 
-import { MOVES, emptyBoard, exponentOf, isStone, toText, withTile } from "./board.js";
+import { MOVES, emptyBoard, exponentOf, isStone, parseBoard, toText, withTile } from "./board.js";
 import { Game } from "./game.js";
 
 /** @typedef {import("./board.js").Move} Move */
@@ -17,7 +17,10 @@ export function record(game) {
   const from = past.findLastIndex((step) => step.move === undefined);
   const moves = past.slice(from + 1);
   const tile = (/** @type {{cell: number, exponent: number}} */ spawn) => [spawn.cell, 2 ** spawn.exponent];
-  const start = past[from].spawns.length === 2 ? past[from].spawns.map(tile) : tilesOf(past[from].board);
+  const { board, spawns } = past[from];
+  // Start tiles do not tell where loose stones are.
+  const first = game.size.loose > 0 ? { start: [], from: toText(board, game.size) }
+    : { start: spawns.length === 2 ? spawns.map(tile) : tilesOf(board) };
   return JSON.stringify({
     game: 0,
     seed: 0,
@@ -25,7 +28,7 @@ export function record(game) {
     player: "explorer",
     score: game.now.score - past[from].score,
     cut_short: null,
-    start,
+    ...first,
     moves: moves.map((step) => LETTERS[/** @type {Move} */ (step.move)]).join(""),
     spawns: moves.map((step) => tile(step.spawns[0])),
     last: toText(game.board, game.size),
@@ -43,14 +46,14 @@ export function read(text, sizes) {
   } catch {
     throw new Error("This is not a game: expected a line of JSON, as “exact2048 play --record FILE” writes it.");
   }
-  const { board: given, start, moves, spawns } = record ?? {};
+  const { board: given, start, from, moves, spawns } = record ?? {};
   const size = sizes.find(({ name }) => name === given);
   if (size === undefined) throw new Error(`The game is on a board of ${String(given).slice(0, 40)}, but this run has ${sizes[0].name}.`);
   const isList = Array.isArray(start) && Array.isArray(spawns) && typeof moves === "string";
   if (!isList || spawns.length !== moves.length || moves.length > MOST_MOVES) {
     throw new Error("This is not a game: expected “start”, and as many “spawns” as “moves”.");
   }
-  let first = emptyBoard(size);
+  let first = typeof from === "string" ? parseBoard(from, size) : emptyBoard(size);
   const placed = start.map((tile) => readTile(tile, first));
   for (const { cell, exponent } of placed) first = withTile(first, cell, exponent);
   const game = new Game(size, first, placed);

@@ -1,7 +1,7 @@
 //! Patterns of boards. Some cells are given, others are open.
 
 use exact2048_game::Stone;
-use exact2048_game::board::{Board, BoardSize, cells_of, rows_of};
+use exact2048_game::board::{Board, BoardSize, MAX_EXPONENT, cells_of, rows_of};
 use exact2048_game::symmetry::Symmetries;
 
 /// Largest length of a pattern's text in bytes.
@@ -26,7 +26,7 @@ impl BoardPattern {
     /// Parses a pattern.
     ///
     /// As in boards, rows are separated by `/` and cells by blanks or commas. A cell is a tile, `0` or `.` for empty, `+` for
-    /// any tile, or `*` for anything. The cell of a stone is its symbol or `*`.
+    /// any tile, or `*` for anything. The cell of a stone is its symbol or `*`. A loose stone is `x`.
     ///
     /// # Errors
     ///
@@ -48,6 +48,9 @@ impl BoardPattern {
         }
         let cells = rows.into_iter().flatten().enumerate().map(|(place, text)| match size.stone() {
             Some(stone) if size.is_stone(place) => of_stone(text, stone),
+            None if size.loose() > 0 && Stone::of_text(text) == Some(Stone::Locked) => {
+                Ok(Cell::Exponent(MAX_EXPONENT))
+            }
             _ => cell(text),
         });
         cells.collect::<Result<_, _>>().map(Self)

@@ -1,7 +1,7 @@
 //! Columns and rows of tables.
 
-use exact2048_game::Board;
 use exact2048_game::board::tile;
+use exact2048_game::{Board, BoardSize};
 
 /// Kind of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,7 +111,7 @@ impl ExportRows {
     }
 
     /// The rows of some boards of a layer.
-    pub(crate) fn of(table: ExportTable, layer: u32, cells: usize, answers: BoardAnswers) -> Self {
+    pub(crate) fn of(table: ExportTable, layer: u32, size: BoardSize, answers: BoardAnswers) -> Self {
         let mut rows = Self::none(table);
         let BoardAnswers { boards, best, numbers } = answers;
         let (mut best, mut numbers) = (Some(best), numbers.into_iter());
@@ -124,11 +124,11 @@ impl ExportRows {
                 }
                 ExportColumn::U32(_, to) => *to = vec![layer; boards.len()],
                 ExportColumn::U16(_, to) => {
-                    *to = boards.iter().map(|board| tile(board.largest()) as u16).collect()
+                    *to = boards.iter().map(|board| tile(size.largest(*board)) as u16).collect()
                 }
                 ExportColumn::U8("best", to) => *to = best.take().unwrap_or_default(),
                 ExportColumn::U8(_, to) => {
-                    *to = boards.iter().map(|board| cells as u8 - board.tiles() as u8).collect()
+                    *to = boards.iter().map(|board| size.cells() as u8 - board.tiles() as u8).collect()
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use exact2048_game::value::Stored;
-use exact2048_game::{Board, Layer};
+use exact2048_game::{Board, BoardSize, Layer};
 use exact2048_solution::{LayerCounts, Oracle, Run, StateReader};
 use rayon::prelude::*;
 
@@ -91,8 +91,8 @@ pub(crate) struct Work<'a> {
     pub(crate) layers: Vec<LayerCounts>,
     pub(crate) all_rows: u64,
     pub(crate) sample: Option<Sample>,
-    /// Number of cells of a board.
-    cells: usize,
+    /// Size of the boards.
+    size: BoardSize,
 }
 
 impl<'a> Work<'a> {
@@ -109,8 +109,8 @@ impl<'a> Work<'a> {
             return Err(ExportError::NoLayers { first, last, run_first, run_last });
         }
         let table = options.table;
-        let cells = run.params().game().cells();
-        let mut work = Self { oracle, table, layers, all_rows: 0, sample: None, cells };
+        let size = run.params().game().board();
+        let mut work = Self { oracle, table, layers, all_rows: 0, sample: None, size };
         work.all_rows = work.layers.iter().map(|counts| work.rows(counts)).sum();
         work.sample = options.sample.map(|wanted| Sample::new(wanted, work.all_rows));
         let range = work.layers[0].layer..=work.layers[work.layers.len() - 1].layer;
@@ -185,7 +185,7 @@ impl<'a> Work<'a> {
                 BoardAnswers { boards, best, numbers: Vec::new() }
             }
         };
-        Ok(ExportRows::of(self.table, layer.0, self.cells, answers))
+        Ok(ExportRows::of(self.table, layer.0, self.size, answers))
     }
 
     /// The columns of boards with values.

@@ -10,7 +10,7 @@ use crate::stones::{self, Stone};
 /// Largest exponent that the four bits of a cell can hold: tiles up to 32,768.
 pub const MAX_EXPONENT: u8 = 15;
 
-/// Largest exponent of a tile on a board with stones, because [`MAX_EXPONENT`] stands for a stone while tiles slide.
+/// Largest exponent of a tile on a board with stones, because [`MAX_EXPONENT`] stands for a stone.
 pub const MAX_EXPONENT_BESIDE_STONES: u8 = MAX_EXPONENT - 1;
 
 /// Number of exponents that a cell can have, including the 0 of an empty cell.
@@ -25,7 +25,7 @@ const QUOTED: usize = 80;
 /// Rows, columns and stones of a board: sides of 1 to 8, 2 to 16 places in all, at least two of them playable.
 ///
 /// A *place* is a cell by its number, row by row. A place is a playable cell or holds a stone. The stones of a board
-/// are all of one kind.
+/// are all of one kind. Loose stones have no place: they slide among the tiles of the playable cells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BoardSize {
@@ -35,6 +35,8 @@ pub struct BoardSize {
     stones: u16,
     /// Kind of the stones; `None` without stones.
     stone: Option<Stone>,
+    /// Number of loose stones.
+    loose: u8,
 }
 
 /// Error of parsing a board or a board size.
@@ -56,6 +58,28 @@ pub enum BoardError {
         text: String,
         /// The expected picture, the one found, and the remedy.
         reason: String,
+    },
+    /// The number of loose stones does not fit the board.
+    #[error(
+        "board {size} with {found} loose stones: expected {expected}; correct the number of loose stones"
+    )]
+    LooseStones {
+        /// Size without loose stones.
+        size: BoardSize,
+        /// Given number.
+        found: u64,
+        /// The numbers that fit, as words.
+        expected: String,
+    },
+    /// A board shows another number of loose stones than its size.
+    #[error("board {board} has {found} loose stones, expected {expected}; write x for each loose stone")]
+    LooseStonesShown {
+        /// The board.
+        board: String,
+        /// Number of shown stones.
+        found: usize,
+        /// Number that the size requires.
+        expected: u8,
     },
     /// A board shows a stone in another cell than its size, or no stone in a stone's cell.
     #[error(
@@ -134,7 +158,7 @@ impl BoardSize {
         if !fits {
             return Err(BoardError::SizeRange(rows, cols));
         }
-        Ok(Self { rows: rows as u8, cols: cols as u8, stones: 0, stone: None })
+        Ok(Self { rows: rows as u8, cols: cols as u8, stones: 0, stone: None, loose: 0 })
     }
 
     /// Creates a size of `rows` by `cols` with stones of one kind. `stones` has one bit for each place. Without a
@@ -173,7 +197,23 @@ impl BoardSize {
         kind.map_or_else(|| Self::new(rows, cols), |kind| Self::with_stones(rows, cols, stones, kind))
     }
 
-    /// Rows, columns and stones that the text of a board shows.
+    /// Returns the size with this number of loose stones.
+    ///
+    /// # Errors
+    ///
+    /// [`BoardError::LooseStones`] if fewer than two cells are left for tiles, or if the board has locks or walls.
+    pub fn with_loose(self, loose: u64) -> Result<Self, BoardError> {
+        let size = Self { loose: 0, ..self };
+        let most = size.cells() as u64 - 2;
+        let expected = match (self.stone, loose) {
+            (Some(_), 1..) => "none beside locks or walls".to_owned(),
+            _ if loose > most => format!("at most {most}, because a game starts with two tiles"),
+            _ => return Ok(Self { loose: loose as u8, ..size }),
+        };
+        Err(BoardError::LooseStones { size, found: loose, expected })
+    }
+
+    /// Rows, columns and stones that the text of a board shows. An `x` counts as a lock.
     ///
     /// # Errors
     ///
@@ -209,6 +249,41 @@ impl BoardSize {
         self.places() - self.stones.count_ones() as usize
     }
 
+    /// Number of playable cells that loose stones leave for tiles, 2 to 16.
+    pub fn tile_cells(self) -> usize {
+        self.cells() - usize::from(self.loose)
+    }
+
+    /// Number of loose stones.
+    pub fn loose(self) -> u8 {
+        self.loose
+    }
+
+    /// Whether an exponent on this board is a loose stone.
+    #[inline]
+    pub fn is_loose_stone(self, exponent: u8) -> bool {
+        self.loose > 0 && exponent == MAX_EXPONENT
+    }
+
+    /// Tile of an exponent of this board: 0 for an empty cell and for a loose stone.
+    #[inline]
+    pub fn tile(self, exponent: u8) -> u32 {
+        if self.is_loose_stone(exponent) { 0 } else { tile(exponent) }
+    }
+
+    /// Exponent of the largest tile of a board; 0 without tiles.
+    #[inline]
+    pub fn largest(self, board: Board) -> u8 {
+        self.tiles_of(board).largest()
+    }
+
+    /// Returns the board without its loose stones.
+    #[inline]
+    #[must_use]
+    pub fn tiles_of(self, board: Board) -> Board {
+        if self.loose == 0 { board } else { board.without_loose_stones() }
+    }
+
     /// Places of the stones, one bit each.
     pub fn stones(self) -> u16 {
         self.stones
@@ -239,7 +314,13 @@ impl BoardSize {
     /// The size without its stones.
     #[must_use]
     pub fn without_stones(self) -> Self {
-        Self { stones: 0, stone: None, ..self }
+        Self { stones: 0, stone: None, loose: 0, ..self }
+    }
+
+    /// Whether the board has stones of any kind.
+    #[must_use]
+    pub fn has_stones(self) -> bool {
+        self.stone.is_some() || self.loose > 0
     }
 
     /// Picture of the stones for [`with_picture`](Self::with_picture); `None` without stones.
@@ -249,22 +330,24 @@ impl BoardSize {
 
     /// Largest exponent that a tile of the board can have.
     pub fn most_exponent(self) -> u8 {
-        if self.stones == 0 { MAX_EXPONENT } else { MAX_EXPONENT_BESIDE_STONES }
+        if self.has_stones() { MAX_EXPONENT_BESIDE_STONES } else { MAX_EXPONENT }
     }
 
     /// Whether a packed number is a board of this size: no tile beyond the board, in a stone's cell, or above
-    /// [`most_exponent`](Self::most_exponent).
+    /// [`most_exponent`](Self::most_exponent), and each loose stone.
     pub fn holds(self, packed: u64) -> bool {
         packed.checked_shr(4 * self.places() as u32).unwrap_or(0) == 0
             && packed & (15 * self.packed_stones()) == 0
-            && Board(packed).largest() <= self.most_exponent()
+            && self.largest(Board(packed)) <= self.most_exponent()
+            && (self.loose == 0 || Board(packed).loose_stones().count_ones() == u32::from(self.loose))
     }
 }
 
 impl fmt::Display for BoardSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}", self.rows, self.cols)?;
-        self.picture().map_or(Ok(()), |picture| write!(f, ":{picture}"))
+        self.picture().map_or(Ok(()), |picture| write!(f, ":{picture}"))?;
+        if self.loose == 0 { Ok(()) } else { write!(f, "+{}x", self.loose) }
     }
 }
 
@@ -272,8 +355,12 @@ impl FromStr for BoardSize {
     type Err = BoardError;
 
     fn from_str(text: &str) -> Result<Self, BoardError> {
-        let (sides, picture) = text.split_once(':').map_or((text, None), |(sides, of)| (sides, Some(of)));
         let syntax = || BoardError::SizeSyntax(text.to_owned());
+        if let Some((size, loose)) = text.split_once('+') {
+            let loose = loose.strip_suffix(['x', 'X']).and_then(|number| number.parse::<u32>().ok());
+            return size.parse::<Self>()?.with_loose(loose.ok_or_else(syntax)?.into());
+        }
+        let (sides, picture) = text.split_once(':').map_or((text, None), |(sides, of)| (sides, Some(of)));
         let (rows, cols) = sides.split_once(['x', 'X', '×']).ok_or_else(syntax)?;
         let side = |s: &str| s.trim().parse::<u32>().map(u64::from).map_err(|_| syntax());
         let plain = Self::new(side(rows)?, side(cols)?)?;
@@ -311,7 +398,7 @@ impl Board {
         Self(self.0 & !(15 << (4 * cell)) | (u64::from(exponent) << (4 * cell)))
     }
 
-    /// Exponent of the largest tile; 0 if the board is empty.
+    /// Largest exponent of a cell; 0 if the board is empty.
     #[inline]
     #[must_use]
     pub fn largest(self) -> u8 {
@@ -334,19 +421,32 @@ impl Board {
         ((b | b >> 2) & 0x1111_1111_1111_1111).count_ones()
     }
 
-    /// Sum of the tiles of a board of `places` places: its layer.
-    pub fn tile_sum(self, places: usize) -> u32 {
-        (0..places).map(|place| tile(self.get(place))).sum()
+    /// Sum of the tiles of a board of a size: its layer.
+    pub fn tile_sum(self, size: BoardSize) -> u32 {
+        (0..size.places()).map(|place| size.tile(self.get(place))).sum()
+    }
+
+    /// Lowest bit of each cell with [`MAX_EXPONENT`], which are the loose stones of a board with loose stones.
+    #[inline]
+    pub(crate) fn loose_stones(self) -> u64 {
+        let pairs = self.0 & self.0 >> 1;
+        pairs & pairs >> 2 & 0x1111_1111_1111_1111
+    }
+
+    #[inline]
+    fn without_loose_stones(self) -> Self {
+        Self(self.0 & !(self.loose_stones() * u64::from(MAX_EXPONENT)))
     }
 
     /// Parses a board. Rows are separated by `/`, or by line ends if there is no `/`. Cells are separated by spaces or
-    /// commas, and `0` or `.` is an empty cell. A lock is `x`, a wall is `#`, each in its place.
+    /// commas, and `0` or `.` is an empty cell. A lock is `x`, a wall is `#`, each in its place. A loose stone is `x`,
+    /// in any place.
     ///
     /// # Errors
     ///
     /// [`BoardError::Shape`] if the text has a different number of rows or columns. [`BoardError::Tile`] for a cell that
-    /// is not a tile. [`BoardError::Stone`] for a cell that differs from the stones of the size, and
-    /// [`BoardError::TileBesideStones`].
+    /// is not a tile. [`BoardError::Stone`] for a cell that differs from the stones of the size,
+    /// [`BoardError::LooseStonesShown`], and [`BoardError::TileBesideStones`].
     pub fn parse(text: &str, size: BoardSize) -> Result<Self, BoardError> {
         let shape = |expected: String, found: String| BoardError::Shape {
             text: text.trim().to_owned(),
@@ -374,6 +474,11 @@ impl Board {
                 board = board.with(place, parse_cell(cell, place, size)?);
             }
         }
+        let found = board.loose_stones().count_ones();
+        if size.loose > 0 && found != u32::from(size.loose) {
+            let (board, found) = (board.to_text(size), found as usize);
+            return Err(BoardError::LooseStonesShown { board, found, expected: size.loose });
+        }
         Ok(board)
     }
 
@@ -388,8 +493,10 @@ impl Board {
 
     /// Formats a place: its stone or its tile, 0 for an empty cell.
     pub fn cell_text(self, place: usize, size: BoardSize) -> String {
+        let exponent = self.get(place);
         let stone = size.stone().filter(|_| size.is_stone(place));
-        stone.map_or_else(|| tile(self.get(place)).to_string(), |stone| stone.symbol().to_string())
+        let stone = stone.or_else(|| size.is_loose_stone(exponent).then_some(Stone::Locked));
+        stone.map_or_else(|| tile(exponent).to_string(), |stone| stone.symbol().to_string())
     }
 }
 
@@ -406,10 +513,13 @@ fn several(number: usize, thing: &str) -> String {
 /// Returns the exponent of a place from its text; 0 in the cell of a stone.
 fn parse_cell(cell: &str, place: usize, size: BoardSize) -> Result<u8, BoardError> {
     let wanted = size.stone().filter(|_| size.is_stone(place)).map(Stone::symbol);
-    if size.stone().is_none() {
+    if !size.has_stones() {
         return parse_tile(cell);
     }
     let found = Stone::of_text(cell).map(Stone::symbol);
+    if size.loose > 0 && found == Some(Stone::Locked.symbol()) {
+        return Ok(MAX_EXPONENT);
+    }
     if wanted != found {
         let expected = wanted.map_or_else(|| "a tile or 0".to_owned(), |symbol| symbol.to_string());
         return Err(BoardError::Stone { place: place + 1, cell: cell.to_owned(), expected, size });
@@ -456,7 +566,7 @@ mod tests {
         let size: BoardSize = "2x3".parse().unwrap();
         let board = Board::parse("2 0 4 / ., 1024 ,8", size).unwrap();
         assert_eq!(board.to_text(size), "2 0 4 / 0 1024 8");
-        assert_eq!(board.tile_sum(6), 1038);
+        assert_eq!(board.tile_sum(size), 1038);
         assert_eq!(Board::parse("\n2 0 4\n. 1024 8\n", size), Ok(board));
         assert_eq!(Board::parse("2 0 4 /\n. 1024 8", size), Ok(board));
     }

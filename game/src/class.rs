@@ -375,8 +375,9 @@ impl Space {
                 (pack(&mask.small_cells), pack(&mask.large_cells))
             })
             .min()?;
-        let layer = Layer(board.tile_sum(places));
-        let large_sum = (0..places).filter(|&p| is_large(p)).map(|p| crate::board::tile(board.get(p))).sum();
+        let size = self.params.game().board();
+        let layer = Layer(board.tile_sum(size));
+        let large_sum = (0..places).filter(|&p| is_large(p)).map(|p| size.tile(board.get(p))).sum();
         let huge = HugeTiles::of(sequence, self.params.split().huge());
         let sector = self.sector(k as u8, image.index);
         let lane = Lane { k: k as u8, large_sum, huge, sector };

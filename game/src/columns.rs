@@ -1,7 +1,7 @@
 //! Columns: the sequences of large exponents of a lane.
 //!
 //! The columns of lane (k, T, H) are all sequences of `k` exponents of at least `large` whose tiles sum to `T` and
-//! whose huge tiles are `H`. The tiles must also obey the tile bound ([`Params::most_cells_with`]). The set depends
+//! whose huge tiles are `H`. Loose stones are among the `k`, with [`MAX_EXPONENT`], and add nothing to `T`. The tiles must also obey the tile bound ([`Params::most_cells_with`]). The set depends
 //! only on the parameters and the lane, so it includes sequences that occur in no game. Most of its sequences do occur
 //! (`docs/dev/performance.md`).
 
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use crate::bitset;
-use crate::board::exponent_potential;
+use crate::board::{MAX_EXPONENT, exponent_potential};
 use crate::endings::{self, Endings, beginning, ending, endings};
 use crate::lane::Lane;
 use crate::params::Params;
@@ -56,7 +56,9 @@ impl Columns {
         let (mut sequences, mut potential, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for multiset in ranks.multisets() {
             let mut exponents = unpack(multiset, lane.k);
-            let sum: u64 = exponents.iter().map(|&e| exponent_potential(e)).sum();
+            // The exponents are sorted downward, so loose stones come first.
+            let tiles = exponents.iter().skip(params.game().board().loose().into());
+            let sum: u64 = tiles.map(|&e| exponent_potential(e)).sum();
             exponents.reverse();
             let first = sequences.len() as u32;
             sequences.extend(arrangements(exponents));
@@ -138,7 +140,8 @@ impl Columns {
         self.len().div_ceil(64)
     }
 
-    /// Returns the columns whose exponents at places `first < second` are equal, one bit per column.
+    /// Returns the columns whose exponents at places `first < second` are equal, one bit per column. Two 32,768s and two
+    /// loose stones count as different, because they do not merge.
     pub fn equal_at(&self, first: u8, second: u8) -> &[u64] {
         let (k, words) = (self.lane.k as usize, self.words());
         let pair = |first: usize, second: usize| first * k + second;
@@ -146,8 +149,11 @@ impl Columns {
             let mut bits = vec![0u64; k * k * words];
             for (column, &sequence) in self.sequences.iter().enumerate() {
                 let exponent = |i: usize| sequence >> (4 * (k - 1 - i)) & 15;
+                let can_merge = |exponent: u64| exponent < u64::from(MAX_EXPONENT);
                 for second in 1..k {
-                    for first in (0..second).filter(|&first| exponent(first) == exponent(second)) {
+                    let merges =
+                        |first: usize| exponent(first) == exponent(second) && can_merge(exponent(second));
+                    for first in (0..second).filter(|&first| merges(first)) {
                         bitset::set(&mut bits[pair(first, second) * words..], column);
                     }
                 }

@@ -154,8 +154,9 @@ impl Step {
 
 /// Returns all lanes of a run that have at least one sequence, in order.
 pub fn lanes(params: &Params) -> Vec<Lane> {
-    let most_large = params.most_cells_with(params.split().large());
-    let mut found = BTreeSet::from([Lane::new(0, 0)]);
+    let loose = params.game().board().loose();
+    let most_large = params.most_cells_with(params.split().large()) + usize::from(loose);
+    let mut found = BTreeSet::from([Lane::new(loose, 0)]);
     // The lanes of sets of tiles that obey the tile bound, built from the largest exponent down.
     let mut sets = found.clone();
     for exponent in (params.split().large()..=params.largest_exponent()).rev() {
@@ -168,7 +169,7 @@ pub fn lanes(params: &Params) -> Vec<Lane> {
                 Some(Lane { k: lane.k + 1, large_sum: lane.large_sum + (1 << exponent), huge, sector: 0 })
             };
             let more = std::iter::successors(Some(set), one_more).skip(1);
-            next.extend(more.take(most.saturating_sub(usize::from(set.k))));
+            next.extend(more.take((most + usize::from(loose)).saturating_sub(usize::from(set.k))));
         }
         sets = next;
     }

@@ -168,14 +168,14 @@ mod tests {
     #[test]
     fn layers_of_starts_and_spawns_agree_with_the_rules() {
         let size = "2x2".parse().unwrap();
-        let starts: Vec<Layer> = rules::starts(size).map(|(board, _)| Layer(board.tile_sum(4))).collect();
+        let starts: Vec<Layer> = rules::starts(size).map(|(board, _)| Layer(board.tile_sum(size))).collect();
         assert_eq!(starts.iter().min(), Some(&Layer::FIRST));
         assert!(starts.iter().all(|layer| Layer::of_sum(layer.0) == Some(*layer)));
         for spawn in SpawnKind::ALL {
             let board = crate::Board::default().with(0, 3);
             let after = board.with(1, spawn.exponent());
-            assert_eq!(Layer(board.tile_sum(4)).after(spawn), Layer(after.tile_sum(4)));
-            assert_eq!(Layer(after.tile_sum(4)).before(spawn), Some(Layer(board.tile_sum(4))));
+            assert_eq!(Layer(board.tile_sum(size)).after(spawn), Layer(after.tile_sum(size)));
+            assert_eq!(Layer(after.tile_sum(size)).before(spawn), Some(Layer(board.tile_sum(size))));
         }
         assert_eq!(SpawnKind::ALL.map(SpawnKind::unscored_potential), [0, 4]);
         let whole = Spawn4::default();

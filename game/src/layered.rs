@@ -110,7 +110,7 @@ impl LayeredGame for Params {
     }
 
     fn layer(&self, board: Board) -> u32 {
-        Layer(board.tile_sum(self.game().places())).number()
+        Layer(board.tile_sum(self.game().board())).number()
     }
 
     fn last_layer(&self) -> u32 {

@@ -109,8 +109,8 @@ fn skeleton_place(locator: &Locator, marked: Board) -> Option<SkeletonPlace> {
 }
 
 fn sequence_place(locator: &Locator, k: u8, sequence: Sequence) -> Option<SequencePlace> {
-    let split = locator.space().params().split();
-    let large_sum = (0..k).map(|place| tile((sequence >> (4 * place)) as u8 & 15)).sum();
+    let (size, split) = (locator.space().params().game().board(), locator.space().params().split());
+    let large_sum = (0..k).map(|place| size.tile((sequence >> (4 * place)) as u8 & 15)).sum();
     let lane = Lane { k, large_sum, huge: HugeTiles::of(sequence, split.huge()), sector: 0 };
     let (column, columns) = locator.column(lane, sequence)?;
     Some(SequencePlace { lane, column, columns })
@@ -131,10 +131,16 @@ mod tests {
             ("2x4", 3, None),
             ("4x4", 3, None),
             ("3x3:..x/..x/...", 3, None),
+            ("3x3+2x", 3, None),
+            ("4x4+8x", 4, None),
         ];
         for (board, large, huge) in splits {
-            let objective = if board == "4x4" { "reach:2048" } else { "score" };
-            let sectors = if board.contains(':') { 1 } else { 4 };
+            let objective = match board {
+                "4x4" => "reach:2048",
+                _ if board.contains('+') => "reach:256",
+                _ => "score",
+            };
+            let sectors = if board.contains([':', '+']) { 1 } else { 4 };
             let params = Params::usual(board, objective).large(large).huge(huge).sectors(sectors);
             let params = params.build().unwrap();
             let (locator, size) = (Locator::new(&params), params.game().board());
@@ -147,7 +153,11 @@ mod tests {
                 let nibble = |cell: usize| {
                     let digit = (random >> (3 * cell) & 15) as u8;
                     // Boards of few tiles are often symmetric.
-                    if few >> (cell % 6) & 1 == 1 { 0 } else { digit % 12 }
+                    match few >> (cell % 6) & 1 {
+                        0 if digit == 15 && size.loose() > 0 => 15,
+                        0 => digit % 12,
+                        _ => 0,
+                    }
                 };
                 let board =
                     size.playable().fold(Board::default(), |board, cell| board.with(cell, nibble(cell)));

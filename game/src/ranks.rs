@@ -23,7 +23,7 @@ impl ColumnRanks {
     /// Counts the columns of a lane. Cost: a few microseconds, at most about a hundred.
     pub fn new(params: &Params, lane: Lane) -> Self {
         let mut multisets = Vec::new();
-        if let Some((mut chosen, left, sum)) = huge_tiles(params, lane) {
+        if let Some((mut chosen, left, sum)) = above_all(params, lane) {
             let highest = params.largest_exponent().min(params.split().huge() - 1);
             multisets_of(params, left, sum, highest, &mut chosen, &mut multisets);
         }
@@ -115,9 +115,14 @@ impl Left {
     }
 }
 
-/// Returns the huge exponents of a lane, sorted downward, with the number and the sum of its other large tiles.
-/// Returns `None` if the huge tiles break the tile bound.
-fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
+/// Returns the loose stones or the huge exponents of a lane, sorted downward, with the number and the sum of its other
+/// large tiles. Returns `None` if the huge tiles break the tile bound.
+fn above_all(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
+    let loose = params.game().board().loose();
+    if loose > 0 {
+        // No tile beside loose stones is huge.
+        return Some((vec![MAX_EXPONENT; loose.into()], lane.k.checked_sub(loose)?, lane.large_sum));
+    }
     let mut chosen = Vec::new();
     for exponent in (LEAST_HUGE..=MAX_EXPONENT).rev() {
         chosen.extend(std::iter::repeat_n(exponent, usize::from(lane.huge.count(exponent))));
@@ -146,8 +151,9 @@ fn multisets_of(
         }
         return;
     }
+    let tiles = chosen.len() - usize::from(params.game().board().loose());
     for exponent in (params.split().large()..=highest).rev() {
-        let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
+        let fits = sum >> exponent > 0 && tiles < params.most_cells_with(exponent);
         // The remaining exponents are at most `exponent`. If they cannot reach the sum, smaller exponents cannot reach
         // it either.
         if u64::from(left) << exponent < u64::from(sum) {

@@ -49,7 +49,7 @@ impl Move {
 /// Makes a move. Returns the afterstate and the score of the move, or `None` if the move is illegal.
 ///
 /// A move that would change nothing or slide a lock is illegal. Two 32,768s do not merge, because a packed board cannot
-/// hold a 65,536.
+/// hold a 65,536. So loose stones, which have the same exponent, do not merge either.
 pub fn make_move(board: Board, direction: Move, size: BoardSize) -> Option<(Board, u32)> {
     let (mut after, mut score) = (Board::default(), 0);
     for line in direction.lines(size) {
@@ -98,25 +98,39 @@ static TWO_TILES: [u32; 256] = {
     of_two
 };
 
-/// Iterates over all starts: two spawned tiles in two different cells. Each ordered pair of cells occurs with each
-/// ordered pair of tiles, so every board occurs twice.
+/// Iterates over all starts: two spawned tiles in two different cells, for each placement of the loose stones. Each
+/// ordered pair of cells occurs with each ordered pair of tiles, so every board occurs twice.
 pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> {
     let pairs = || SpawnKind::ALL.into_iter().flat_map(|first| SpawnKind::ALL.map(|second| [first, second]));
-    let two = size.playable().flat_map(move |one| size.playable().map(move |other| (one, other)));
-    two.filter(|(one, other)| one != other).flat_map(move |(one, other)| {
-        pairs().map(move |pair| {
-            let [first, second] = pair.map(SpawnKind::exponent);
-            (Board::default().with(one, first).with(other, second), pair)
+    loose_placements(size).flat_map(move |stones| {
+        let two = empty_cells(stones, size)
+            .flat_map(move |one| empty_cells(stones, size).map(move |other| (one, other)));
+        two.filter(|(one, other)| one != other).flat_map(move |(one, other)| {
+            pairs().map(move |pair| {
+                let [first, second] = pair.map(SpawnKind::exponent);
+                (stones.with(one, first).with(other, second), pair)
+            })
         })
     })
 }
 
+/// Iterates over all boards that have the loose stones and no tile.
+fn loose_placements(size: BoardSize) -> impl Iterator<Item = Board> {
+    let with = move |cells: u32| {
+        let taken = (0..size.places()).filter(move |place| cells >> place & 1 == 1);
+        taken.fold(Board::default(), |board, place| board.with(place, MAX_EXPONENT))
+    };
+    let sets = (0..1u32 << size.places()).filter(move |cells| cells.count_ones() == u32::from(size.loose()));
+    sets.filter(move |&cells| cells & u32::from(size.stones()) == 0).map(with)
+}
+
 /// Iterates over all starts in the order of [`starts`], each with its probability.
 pub fn start_probabilities(size: BoardSize, spawn4: Spawn4) -> impl Iterator<Item = (Board, f64)> {
-    let (cells, all) = (size.cells(), f64::from(spawn4.denominator()));
+    let placements = loose_placements(size).count();
+    let (cells, all) = (size.tile_cells(), f64::from(spawn4.denominator()));
     let weight = move |spawn: SpawnKind| f64::from(spawn.weight(spawn4));
     starts(size).map(move |(board, [first, second])| {
-        (board, weight(first) * weight(second) / (all * all * (cells * (cells - 1)) as f64))
+        (board, weight(first) * weight(second) / (all * all * (placements * cells * (cells - 1)) as f64))
     })
 }
 
@@ -126,9 +140,14 @@ mod tests {
 
     #[test]
     fn probabilities_of_starts_add_up_to_one() {
-        for (size, spawn4) in
-            [("2x2", "0.1"), ("2x2:.#/..", "0.1"), ("4x3", "1/3"), ("1x4", "0"), ("3x3", "1")]
-        {
+        for (size, spawn4) in [
+            ("2x2", "0.1"),
+            ("2x2:.#/..", "0.1"),
+            ("4x3", "1/3"),
+            ("1x4", "0"),
+            ("3x3", "1"),
+            ("3x2+2x", "0.1"),
+        ] {
             let chances = start_probabilities(size.parse().unwrap(), spawn4.parse().unwrap());
             let sum: f64 = chances.map(|(_, chance)| chance).sum();
             assert!((sum - 1.0).abs() < 1e-12, "{size} {spawn4}: {sum}");

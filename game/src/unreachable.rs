@@ -11,23 +11,23 @@ use crate::params::Game;
 ///
 /// [`Params::why_unreachable`]: crate::Params::why_unreachable
 pub(crate) fn why_unreachable(board: Board, game: &Game, last: Layer) -> Option<&'static str> {
-    let (cells, places) = (game.cells(), game.places());
+    let (size, tiles_of_board) = (game.board(), game.board().tiles_of(board));
     let mut of_exponent = [0usize; 16];
-    for cell in game.board().playable() {
-        of_exponent[usize::from(board.get(cell))] += 1;
+    for cell in size.playable() {
+        of_exponent[usize::from(tiles_of_board.get(cell))] += 1;
     }
-    let empty = of_exponent[0];
+    let empty_or_stone = of_exponent[0];
     let wins = game.winning_exponent().map_or(of_exponent.len(), usize::from);
     if of_exponent[wins.min(of_exponent.len())..].iter().any(|&tiles| tiles > 0) {
         return Some("it holds the wanted tile, and won boards are not expanded");
     }
-    if cells - empty < 2 {
+    if game.cells() - empty_or_stone < 2 {
         return Some("a game starts with two tiles");
     }
-    if board.tile_sum(places) > last.0 {
+    if board.tile_sum(size) > last.0 {
         return Some("its tiles sum to more than any reachable board's");
     }
-    if board.tile_sum(places) < game.first_layer().0 {
+    if board.tile_sum(size) < game.first_layer().0 {
         return Some("its tiles sum to less than those of the position from which the run begins");
     }
     if SpawnKind::ALL.iter().all(|spawn| of_exponent[usize::from(spawn.exponent())] == 0) {
@@ -78,9 +78,14 @@ mod tests {
     /// Enumerates all games of small boards. Only won boards have a reason.
     #[test]
     fn no_reachable_board_has_a_reason() {
-        for (size, objective) in
-            [("2x2", "score"), ("2x2", "reach:16"), ("1x4", "score"), ("5x1", "score"), ("3x2", "reach:32")]
-        {
+        for (size, objective) in [
+            ("2x2", "score"),
+            ("2x2", "reach:16"),
+            ("1x4", "score"),
+            ("5x1", "score"),
+            ("3x2", "reach:32"),
+            ("3x2+2x", "reach:16"),
+        ] {
             let params = params(size, objective);
             let mut open: Vec<Board> = rules::starts(params.game().board()).map(|(board, _)| board).collect();
             let mut seen: HashSet<Board> = open.iter().copied().collect();

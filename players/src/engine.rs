@@ -1,5 +1,6 @@
 //! Fast rules and random spawns for boards of one size.
 
+use exact2048_game::board::MAX_EXPONENT;
 pub use exact2048_game::packed::LegalMoves;
 use exact2048_game::packed::PackedRules;
 use exact2048_game::{Board, BoardSize, Spawn4};
@@ -63,6 +64,15 @@ impl Engine {
     #[must_use]
     pub fn empty(&self, board: Board) -> u64 {
         self.packed.empty(board)
+    }
+
+    /// Returns a board without tiles, with the loose stones in random cells.
+    pub fn without_tiles(&self, generator: &mut impl Rng) -> Board {
+        (0..self.size().loose()).fold(Board::default(), |board, _| {
+            let skipped = generator.random_range(0..self.empty_cells(board));
+            let rest = (0..skipped).fold(self.empty(board), |rest, _| rest & (rest - 1));
+            board.with(rest.trailing_zeros() as usize / 4, MAX_EXPONENT)
+        })
     }
 
     /// Spawns a random tile in a random empty cell, and returns the new board, the cell and the tile's exponent.

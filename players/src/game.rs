@@ -32,14 +32,17 @@ impl GameId {
 /// A played game.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlayedGame {
-    /// The two start tiles, each as cell and exponent, in the order of their spawns. With [`Rules::from`], there are none.
+    /// The two start tiles, each as cell and exponent, in the order of their spawns. With [`PlayedGame::from`], there are
+    /// none.
     pub start: Vec<(u8, u8)>,
-    /// The board at which the game began, if [`Rules::from`] sets it.
+    /// The board at which the game began, if [`Rules::from`] sets it or the board has loose stones.
     pub from: Option<Board>,
     /// The moves, each with the tile spawned after the move.
     pub steps: Vec<PlayedMove>,
     /// The board at the end.
     pub last: Board,
+    /// Exponent of the largest tile at the end.
+    pub largest: u8,
     /// Sum of the merged tiles.
     pub score: u64,
     /// Number of merges of two tiles of each exponent.
@@ -114,17 +117,25 @@ pub fn play(
     let (mut spawns, mut lots) = (id.generator(false), id.generator(true));
     let spawning = rules.spawns.as_ref().unwrap_or(engine);
     let (mut start, mut board) = (Vec::new(), rules.from.unwrap_or_default());
-    while rules.from.is_none() && start.len() < 2 {
-        let spawned = spawning.spawn(board, &mut spawns);
-        board = spawned.0;
-        start.push((spawned.1, spawned.2));
+    if rules.from.is_none() {
+        board = spawning.without_tiles(&mut spawns);
+        for _ in 0..2 {
+            let spawned = spawning.spawn(board, &mut spawns);
+            board = spawned.0;
+            start.push((spawned.1, spawned.2));
+        }
     }
-    let from = rules.from;
+    let mut from = rules.from;
+    if engine.size().loose() > 0 {
+        // Two tiles do not tell where the loose stones are.
+        (start, from) = (Vec::new(), Some(board));
+    }
     let mut game = PlayedGame {
         start,
         from,
         steps: Vec::new(),
         last: board,
+        largest: 0,
         score: 0,
         merges: [0; 16],
         cut_short: None,
@@ -132,7 +143,7 @@ pub fn play(
     let mut failure = player.begin(engine).err();
     while failure.is_none() {
         seen(board, game.score);
-        if rules.target.is_some_and(|target| board.largest() >= target) {
+        if rules.target.is_some_and(|target| engine.size().largest(board) >= target) {
             game.cut_short = Some(EarlyEnd::Won);
             break;
         }
@@ -161,7 +172,7 @@ pub fn play(
     if failure.is_some() {
         game.cut_short = Some(EarlyEnd::PlayerFailed);
     }
-    game.last = board;
+    (game.last, game.largest) = (board, engine.size().largest(board));
     player.end(game.score);
     (game, failure)
 }

@@ -76,13 +76,14 @@ impl ManyGames {
         self.games[game].lots = Xoshiro256PlusPlus::seed_from_u64(seed);
     }
 
-    /// Begins a game with two tiles, on a board with a legal move.
+    /// Begins a game with two tiles, on a board with a legal move. Loose stones are in random cells.
     ///
     /// Beside stones, some starts have none. If no start has any, the call does not return.
     pub fn begin(&mut self, game: usize) {
         loop {
             let lots = &mut self.games[game].lots;
-            let (first, ..) = self.engine.spawn(Board::default(), lots);
+            let stones = self.engine.without_tiles(lots);
+            let (first, ..) = self.engine.spawn(stones, lots);
             let (board, ..) = self.engine.spawn(first, lots);
             self.place(game, board);
             if !self.is_over(game) {

@@ -41,7 +41,7 @@ impl Stats {
         }
         self.won += u64::from(game.cut_short == Some(EarlyEnd::Won));
         self.scores.push(game.score);
-        self.largest[usize::from(game.last.largest())] += 1;
+        self.largest[usize::from(game.largest)] += 1;
         self.moves += game.steps.len() as u64;
         for (sum, merges) in self.merges.iter_mut().zip(game.merges) {
             *sum += u64::from(merges);

@@ -27,10 +27,11 @@ impl v1::RunParameters {
     ///
     /// # Errors
     ///
-    /// Those of [`BoardSize::new`] and [`BoardSize::with_picture`].
+    /// Those of [`BoardSize::new`], [`BoardSize::with_picture`] and [`BoardSize::with_loose`].
     pub fn size(&self) -> Result<BoardSize, BoardError> {
         let plain = BoardSize::new(self.rows.into(), self.columns.into())?;
-        if self.picture.is_empty() { Ok(plain) } else { plain.with_picture(&self.picture) }
+        let locked = if self.picture.is_empty() { Ok(plain) } else { plain.with_picture(&self.picture) };
+        locked?.with_loose(self.loose_stones.into())
     }
 }
 
@@ -69,6 +70,7 @@ impl From<&Params> for v1::RunParameters {
             value_step: params.contents().value_step().map(String::from).unwrap_or_default(),
             sectors: params.split().sectors().into(),
             picture: params.game().board().picture().unwrap_or_default(),
+            loose_stones: params.game().board().loose().into(),
             position: params.game().from().map(|board| board.to_text(params.game().board())),
         }
     }

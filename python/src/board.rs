@@ -71,7 +71,7 @@ impl Board {
     /// Sum of the tiles.
     #[getter]
     fn layer(&self) -> u32 {
-        self.packed.tile_sum(self.size.places())
+        self.packed.tile_sum(self.size)
     }
 
     /// The canonical form: among the board's images under symmetries, the one with the smallest packed number.

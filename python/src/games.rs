@@ -77,6 +77,7 @@ impl Games {
             spawn4_numerator: spawn4.weight4(),
             spawn4_denominator: spawn4.denominator(),
             picture: size.picture().unwrap_or_default(),
+            loose_stones: size.loose().into(),
             ..RunParameters::default()
         });
         let games = ManyGames::new(size, spawn4, target, count);

@@ -8,6 +8,9 @@ pub(crate) fn in_words(of: &RunParameters) -> String {
     if !of.picture.is_empty() {
         words += &format!(":{}", of.picture);
     }
+    if of.loose_stones > 0 {
+        words += &format!("+{}x", of.loose_stones);
+    }
     words += &format!(", {}, a 4 by {}/{}", of.objective, of.spawn4_numerator, of.spawn4_denominator);
     if of.discount_denominator != 0 {
         words += &format!(", discount {}/{}", of.discount_numerator, of.discount_denominator);

@@ -295,12 +295,13 @@ impl Work<'_> {
 
     /// Sums over states with their values, and their moves if known.
     fn sums(&self, states: &LayerStates, moves: Option<&LayerMoves>) -> StateSums {
+        let size = self.oracle.params().game().board();
         let some = |(nth, boards): (usize, &[Board])| {
             let mut sums = StateSums::default();
             for (at, &board) in (nth * AT_ONCE..).zip(boards) {
                 let value = self.oracle.seen_from(board, states.values[at]);
                 sums.values.add(value);
-                sums.by_largest[usize::from(board.largest())].add(value);
+                sums.by_largest[usize::from(size.largest(board))].add(value);
                 sums.empties[self.empty(board)] += 1;
                 if let Some(moves) = moves {
                     count_moves(&mut sums.moves, moves.values(at));

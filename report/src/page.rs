@@ -141,6 +141,9 @@ fn certificate(run: &RunReport) -> Numbers {
     if let Some(picture) = params.game().board().picture() {
         add("stones", picture);
     }
+    if params.game().board().loose() > 0 {
+        add("loose stones", params.game().board().loose().to_string());
+    }
     add("objective", params.game().objective().to_string());
     add("values are the", value_name(params.game()));
     add(

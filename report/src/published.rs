@@ -127,9 +127,10 @@ pub(crate) fn is_in(source: Source, params: &Params) -> bool {
 fn numbers_of(params: &Params) -> impl Iterator<Item = (Source, Published)> {
     let game = params.game();
     let (rows, columns) = (game.board().rows(), game.board().cols());
-    let board = match game.board().stone() {
-        None => format!("{}x{}", rows.max(columns), rows.min(columns)),
-        Some(_) => game.board().to_string(),
+    let board = if game.board().has_stones() {
+        game.board().to_string()
+    } else {
+        format!("{}x{}", rows.max(columns), rows.min(columns))
     };
     let (objective, discount) = (game.objective().to_string(), game.discount().to_string());
     let has_usual_tiles = game.spawner() == Spawner::Random && game.spawn4() == Default::default();

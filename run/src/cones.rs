@@ -394,7 +394,7 @@ mod tests {
             let random = |number: u64| FxBuildHasher.hash_one((game, number)) as usize >> 8;
             let starts: Vec<Board> = rules::starts(params.game().board()).map(|(board, _)| board).collect();
             let (mut board, mut number) = (starts[random(0) % starts.len()], 1);
-            while Layer(board.tile_sum(params.game().cells())) < layer {
+            while Layer(board.tile_sum(params.game().board())) < layer {
                 let moves: Vec<Board> = rules.moves(board).iter().map(|(_, after, _)| after).collect();
                 if moves.is_empty() {
                     break;
@@ -405,7 +405,7 @@ mod tests {
                     .with(cells[random(number + 1) % cells.len()], 1 + u8::from(random(number + 2) % 4 == 0));
                 number += 3;
             }
-            let of = Layer(board.tile_sum(params.game().cells()));
+            let of = Layer(board.tile_sum(params.game().board()));
             let is_counted =
                 of >= layer && !params.game().is_won(board) && !params.contents().kept().keeps(of);
             if is_counted && found.len() < count as usize {

@@ -138,7 +138,7 @@ fn is_won(params: &Params, board: Board) -> bool {
 fn needed(params: &Params, space: &Space, board: Board, states: &mut BTreeSet<Board>, asked: bool) {
     let board = space.symmetries().canonical(board);
     let is_new = states.insert(board);
-    if !asked && (!is_new || params.contents().kept().keeps(Layer(board.tile_sum(params.game().cells())))) {
+    if !asked && (!is_new || params.contents().kept().keeps(Layer(board.tile_sum(params.game().board())))) {
         return;
     }
     for direction in Move::ALL {

@@ -111,7 +111,7 @@ pub fn main(args: &Args) -> Result<()> {
         return Err(Failure::usage(what.to_owned()).into());
     }
     let threads = limits::useful_threads(args.threads, Some(asked.game().board()));
-    if asked.game().board().stone().is_some() {
+    if asked.game().board().has_stones() {
         return print_bounds(args, &asked, threads);
     }
     let memory_bytes = limits::memory_or_half(args.memory);

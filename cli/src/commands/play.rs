@@ -145,8 +145,9 @@ fn from(text: &str, engine: &Engine, target: Option<u8>) -> Result<Board> {
     let wrong = |why: String| Failure::usage(format!("--from: {why}"));
     let board = Board::parse(text, engine.size()).map_err(|error| wrong(error.to_string()))?;
     let text = board.to_text(engine.size());
-    if let Some(target) = target.filter(|&target| board.largest() >= target) {
-        let (target, found) = (1u32 << target, 1u32 << board.largest());
+    let largest = engine.size().largest(board);
+    if let Some(target) = target.filter(|&target| largest >= target) {
+        let (target, found) = (1u32 << target, 1u32 << largest);
         let why = format!(
             "expected a board below the tile {target}, at which games end, found {found} in {text}; give an earlier board"
         );

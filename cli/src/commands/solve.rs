@@ -197,7 +197,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
 fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
     if !run.params().game().is_whole() {
         // Estimates hold for whole games without stones. Of a formation, the number of boards is known.
-        if run.params().game().board().stone().is_some() && run.params().game().from().is_none() {
+        if run.params().game().board().has_stones() && run.params().game().from().is_none() {
             report_bound(run.params());
         }
         return;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use exact2048_game::{Discount, KeptLayers, Params, ParamsError, Precision, Spawn4, Spawner};
+use exact2048_game::{BoardError, Discount, KeptLayers, Params, ParamsError, Precision, Spawn4, Spawner};
 use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
@@ -15,8 +15,14 @@ use super::WireError;
 ///
 /// [`WireError::Field`].
 pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
-    let field = if message.picture.is_empty() { "rows" } else { "picture" };
-    let board = message.size().map_err(|error| WireError::field(field, error))?;
+    let board = message.size().map_err(|error| {
+        let field = match error {
+            BoardError::Picture { .. } => "picture",
+            BoardError::LooseStones { .. } => "loose_stones",
+            _ => "rows",
+        };
+        WireError::field(field, error)
+    })?;
     let objective = parsed("objective", &message.objective)?;
     let spawn4: Spawn4 =
         parsed("spawn4_numerator", &format!("{}/{}", message.spawn4_numerator, message.spawn4_denominator))?;

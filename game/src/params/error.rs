@@ -46,6 +46,16 @@ pub enum ParamsError {
     /// The board has stones, and its lanes are divided into sectors.
     #[error("expected one sector on a board with stones, found {0}; omit the sectors")]
     SectorsBesideStones(u8),
+    /// The board has loose stones, and huge tiles divide its lanes.
+    #[error(
+        "expected no huge tiles on a board with loose stones, found them from exponent {0}; omit the huge tiles"
+    )]
+    HugeBesideLooseStones(u8),
+    /// The board has loose stones, and the objective is the score.
+    #[error(
+        "expected reach:TILE or lose:TILE on the board {0} with loose stones, found score; give a tile to reach"
+    )]
+    ScoreWithLooseStones(BoardSize),
     /// The winning tile cannot be reached.
     #[error("{objective} is out of reach: the largest tile of a {board} board is {largest}")]
     OutOfReach {

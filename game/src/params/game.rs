@@ -68,7 +68,7 @@ impl Game {
     /// Whether the run is a whole game on a board without stones. Estimates hold for such runs only, because few boards
     /// of other runs are reachable.
     pub fn is_whole(&self) -> bool {
-        self.from.is_none() && self.board.stone().is_none()
+        self.from.is_none() && !self.board.has_stones()
     }
 
     /// States at which games begin: the given position, or every start of the rules in the order of [`rules::starts`].
@@ -93,7 +93,7 @@ impl Game {
 
     /// Lowest layer: that of the given position, or the lowest layer of the rules.
     pub fn first_layer(&self) -> Layer {
-        self.from.map_or(Layer::FIRST, |board| Layer(board.tile_sum(self.places())))
+        self.from.map_or(Layer::FIRST, |board| Layer(board.tile_sum(self.board)))
     }
 
     /// Highest layer in which games begin.
@@ -119,12 +119,12 @@ impl Game {
     /// Whether a move to this board wins. Won boards end the game, and are not counted.
     #[inline]
     pub fn is_won(&self, after: Board) -> bool {
-        self.winning_exponent().is_some_and(|exponent| after.largest() >= exponent)
+        self.winning_exponent().is_some_and(|exponent| self.board.largest(after) >= exponent)
     }
 
-    /// Exponent of the largest tile that any game on the board can reach: cells + 1.
+    /// Exponent of the largest tile that any game on the board can reach: one more than its cells for tiles.
     pub fn tile_bound(&self) -> u8 {
-        self.cells() as u8 + 1
+        self.board.tile_cells() as u8 + 1
     }
 
     /// Exponent of the largest tile that a counted board can hold. Won boards are not counted.
@@ -134,22 +134,22 @@ impl Game {
 
     /// Largest number of cells of a counted board that can hold a tile of at least `2^exponent`.
     ///
-    /// The number is `cells` for a 2 or a 4, and `cells + 2 − exponent` for an 8 or a larger tile. The number is 0
-    /// above [`largest_exponent`](Self::largest_exponent).
+    /// With n cells for tiles, the number is `n` for a 2 or a 4, and `n + 2 − exponent` for an 8 or a larger tile. The
+    /// number is 0 above [`largest_exponent`](Self::largest_exponent). Loose stones do not count.
     pub fn most_cells_with(&self, exponent: u8) -> usize {
         if exponent > self.largest_exponent() {
             0
         } else if exponent < 3 {
-            self.cells()
+            self.board.tile_cells()
         } else {
-            (self.cells() + 2).saturating_sub(exponent as usize)
+            (self.board.tile_cells() + 2).saturating_sub(exponent as usize)
         }
     }
 
     /// Exponents of the board with the largest tile sum within the tile bound.
     pub(crate) fn tile_bound_board(&self) -> impl Iterator<Item = u8> + '_ {
         let largest = |cell| (2..=self.largest_exponent()).rev().find(|&e| self.most_cells_with(e) >= cell);
-        (1..=self.cells()).map(move |cell| largest(cell).unwrap_or(1))
+        (1..=self.board.tile_cells()).map(move |cell| largest(cell).unwrap_or(1))
     }
 
     /// Largest tile sum that a counted board can have, by the tile bound.

@@ -155,8 +155,14 @@ impl Params {
         if !(1..=MOST_SECTORS).contains(&split.sectors) {
             return Err(ParamsError::Sectors(split.sectors));
         }
-        if board.stone().is_some() && split.sectors > 1 {
+        if board.has_stones() && split.sectors > 1 {
             return Err(ParamsError::SectorsBesideStones(split.sectors));
+        }
+        if board.loose() > 0 && split.huge != NO_HUGE {
+            return Err(ParamsError::HugeBesideLooseStones(split.huge));
+        }
+        if board.loose() > 0 && game.winning_exponent().is_none() {
+            return Err(ParamsError::ScoreWithLooseStones(board));
         }
         if game.discount != Discount::NONE && !matches!(game.objective, Objective::Reach { .. }) {
             return Err(ParamsError::Discount(game.objective));
@@ -183,7 +189,7 @@ impl Params {
 fn require_small_tiles(params: &Params) -> Result<(), ParamsError> {
     let (board, largest) = (params.game.board, params.largest_exponent());
     let wins = params.game.winning_exponent().unwrap_or(largest);
-    if board.stone().is_some() && largest.max(wins) > board.most_exponent() {
+    if board.has_stones() && largest.max(wins) > board.most_exponent() {
         return Err(ParamsError::TileBesideStones { board, largest: 1 << largest.max(wins) });
     }
     if largest > MAX_EXPONENT {
@@ -242,7 +248,7 @@ pub fn position(text: &str, size: BoardSize) -> Result<Board, ParamsError> {
 fn require_state(board: Board, params: &Params) -> Result<(), ParamsError> {
     let size = params.game.board;
     let refused = |reason: String| Err(ParamsError::Position { board: board.to_text(size), reason });
-    let (largest, most) = (board.largest(), params.game.tile_bound());
+    let (largest, most) = (size.largest(board), params.game.tile_bound());
     if let Some(wins) = params.game.winning_exponent().filter(|&wins| largest >= wins) {
         let (wins, found) = (1u64 << wins, 1u64 << largest);
         return refused(format!(

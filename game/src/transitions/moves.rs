@@ -102,8 +102,15 @@ impl MoveGroup {
 impl Moves {
     pub(super) fn new(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Self {
         let numbers = Numbers::new(class.id().k);
-        let mut builder =
-            Builder { space: maker.space, id: class.id(), numbers, groups: Vec::new(), won_rows: Vec::new() };
+        let most_merges = class.id().k.saturating_sub(maker.space.params().game().board().loose()) / 2;
+        let mut builder = Builder {
+            space: maker.space,
+            id: class.id(),
+            most_merges,
+            numbers,
+            groups: Vec::new(),
+            won_rows: Vec::new(),
+        };
         for_each_mask(maker.space, class, held, |mask, rows| {
             let mut known = Effects::of(maker.space, mask);
             rows.for_each(|row| builder.moves_of(mask, &mut known, &row));
@@ -206,6 +213,8 @@ struct Group<'a> {
 struct Builder<'a> {
     space: &'a Space,
     id: ClassId,
+    /// Number of pairs of large tiles that can merge. Loose stones cannot.
+    most_merges: u8,
     numbers: Numbers,
     groups: Vec<Group<'a>>,
     won_rows: Vec<(Slot, Direction)>,
@@ -236,12 +245,13 @@ impl<'a> Builder<'a> {
             let outcomes = self.space.lines.outcomes(sliding.direction, next, &sliding.codes);
             next += 1;
             let Some((last, others)) = outcomes.split_last() else { return };
-            for outcome in others {
+            let left = self.most_merges.saturating_sub(slid.merges);
+            for outcome in others.iter().filter(|outcome| outcome.merges <= left) {
                 self.slide_lines(sliding, next, slid.with(places, outcome));
             }
             slid = slid.with(places, last);
         }
-        if slid.changed {
+        if slid.changed && slid.merges <= self.most_merges {
             self.add_move(sliding, &slid);
         }
     }

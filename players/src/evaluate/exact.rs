@@ -250,7 +250,7 @@ impl<'a> Pass<'a> {
         let size = self.engine.size();
         for (board, chance) in self.oracle.params().game().start_probabilities() {
             if chance > 0.0 {
-                let boards = ahead.entry(Layer(board.tile_sum(size.places()))).or_default();
+                let boards = ahead.entry(Layer(board.tile_sum(size))).or_default();
                 boards.add(&self.buckets, self.normal(board), chance, 1);
             }
         }
@@ -274,7 +274,7 @@ impl<'a> Pass<'a> {
         for &Chance { board, chance, .. } in &bucket.entries {
             let moves = self.engine.moves(board);
             if moves.is_empty() {
-                sums.ended[usize::from(board.largest())] += chance;
+                sums.ended[usize::from(self.engine.size().largest(board))] += chance;
                 chosen.extend(player.is_some().then_some(None));
                 continue;
             }

@@ -131,7 +131,7 @@ impl LossTable {
         let size = loss.map(|loss| self.limits.partition_point(|&limit| limit <= loss));
         let loss = loss.unwrap_or(0.0);
         let by_layer = self.by_layer.entry(layer).or_default();
-        let by_largest = self.by_largest.entry(board.largest()).or_default();
+        let by_largest = self.by_largest.entry(engine.size().largest(board)).or_default();
         for losses in [&mut self.all, by_layer, by_largest] {
             losses.add(times, loss, size);
         }

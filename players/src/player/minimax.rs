@@ -126,7 +126,7 @@ fn heuristic(engine: &Engine, board: Board) -> f64 {
     SMOOTH_WEIGHT * smoothness(engine, board)
         + monotonicity(engine, board)
         + EMPTY_WEIGHT * LN[engine.empty_cells(board) as usize]
-        + f64::from(board.largest())
+        + f64::from(engine.size().largest(board))
 }
 
 /// The lines of a board as exponents: its rows from the left, or its columns from the top.

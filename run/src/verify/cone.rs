@@ -8,7 +8,6 @@ use std::{iter, mem};
 use rayon::prelude::*;
 
 use super::game::CheckedGame;
-use super::geometry::tile_sum;
 use super::layer_reader::{LayerReader, Part};
 use super::listed::ListedPart;
 use super::moves::{Lanes, States, successors, target_lanes};
@@ -97,7 +96,7 @@ impl Cone {
         let (mut open, mut cone) = (BTreeMap::<u32, Lanes>::new(), Self::default());
         let mut of_first = BTreeMap::<u32, Lanes>::new();
         for &board in first {
-            let of_layer = of_first.entry(tile_sum(board)).or_default();
+            let of_layer = of_first.entry(game.layer(board)).or_default();
             of_layer.entry(game.lane(board)).or_default().push(board);
         }
         for (layer, lanes) in of_first {

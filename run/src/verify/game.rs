@@ -2,7 +2,7 @@
 
 use exact2048_game::{Game, Params, ValueStep};
 
-use super::geometry::{Geometry, tile_sum};
+use super::geometry::Geometry;
 use super::sectors::sectors_of_sets;
 use super::values::{SPAWNS, ValueForm};
 
@@ -25,22 +25,27 @@ impl CheckedGame {
     /// The game that parameters describe.
     pub fn new(params: &Params) -> Self {
         let largest = largest_exponent(params.game());
-        let heaviest = || heaviest_board(params.game().board().cells() as u8, largest);
+        let heaviest = || heaviest_board(tile_cells(params.game()), largest);
         let whole_game: u64 = heaviest().map(|e| 1u64 << e).sum();
         let until = params.contents().until().map_or(whole_game, |layer| whole_game.min(layer.0.into()));
-        let large = |e: u64| if e >= u64::from(params.split().large()) { 256 << e | 1 } else { 0 };
+        let has_loose = params.game().board().loose() > 0;
+        let large = |e: u64| match e {
+            15 if has_loose => 1,
+            e if e >= u64::from(params.split().large()) => 256 << e | 1,
+            _ => 0,
+        };
         let huge = |e: u64| if e >= u64::from(params.split().huge()) { 1 << (4 * e) } else { 0 };
         let lane_code = |e: u64| large(e) + huge(e);
         let (board, geometry) = (params.game().board(), Geometry::new(params.game().board()));
         Self {
             lane_codes: (0..256).map(|two| lane_code(two & 15) + lane_code(two >> 4)).collect(),
             sectors: sectors_of_sets((board.rows(), board.cols()), &geometry, params.split().sectors()),
-            geometry,
             largest_exponent: params
                 .contents()
                 .until()
                 .map_or(largest, |layer| largest.min(layer.0.ilog2() as u8)),
-            first_layer: params.game().from().map_or(4, |board| tile_sum(board.0)),
+            first_layer: params.game().from().map_or(4, |board| geometry.tile_sum(board.0)),
+            geometry,
             last_layer: u32::try_from(until).unwrap_or(u32::MAX),
             values: ValueForm::new(params.game(), heaviest().map(potential_of).sum())
                 .with_step(params.contents().value_step().map(ValueStep::number)),
@@ -61,6 +66,12 @@ impl CheckedGame {
     /// The largest exponent of a tile that a state can hold.
     pub fn largest_exponent(&self) -> u8 {
         self.largest_exponent
+    }
+
+    /// The layer of a board: the sum of its tiles.
+    #[inline]
+    pub fn layer(&self, board: u64) -> u32 {
+        self.geometry.tile_sum(board)
     }
 
     /// The smallest tile sum of a state: two 2s, or the tiles of the position from which the run begins.
@@ -128,29 +139,35 @@ impl CheckedGame {
             .game()
             .objective()
             .winning_exponent()
-            .is_some_and(|wins| exponents(board).any(|e| e >= wins))
+            .is_some_and(|wins| exponents(self.geometry.tiles(board)).any(|e| e >= wins))
     }
 
     /// For each empty cell, the boards after a 2 and after a 4 spawn in it.
     pub fn spawns(&self, after: u64) -> impl Iterator<Item = [u64; SPAWNS.len()]> {
-        let empty = self.geometry.empty_cells(after);
-        let others = |&empty: &u64| Some(empty & (empty - 1)).filter(|&empty| empty != 0);
-        let cells = std::iter::successors(Some(empty).filter(|&empty| empty != 0), others);
-        let lowest = cells.map(|empty| empty & empty.wrapping_neg());
-        lowest.map(move |cell| SPAWNS.map(|tile| after | (u64::from(tile) * cell)))
+        cells_of(self.geometry.empty_cells(after))
+            .map(move |cell| SPAWNS.map(|tile| after | (u64::from(tile) * cell)))
     }
 
-    /// The canonical starts: the position from which the run begins, or two tiles, each a 2 or a 4, on an empty board.
+    /// The canonical starts: the position from which the run begins, or two tiles, each a 2 or a 4, beside the loose
+    /// stones in any cells.
     pub fn starts(&self) -> Vec<u64> {
         if let Some(board) = self.params.game().from() {
             return vec![self.geometry.canonical(board.0)];
         }
-        let one_tile = self.spawns(0).flatten();
-        let two_tiles = one_tile.flat_map(|board| self.spawns(board).flatten());
-        let mut starts: Vec<u64> = two_tiles.map(|board| self.geometry.canonical(board)).collect();
-        starts.sort_unstable();
-        starts.dedup();
-        starts
+        let distinct = |boards: &mut dyn Iterator<Item = u64>| {
+            let mut distinct: Vec<u64> = boards.map(|board| self.geometry.canonical(board)).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            distinct
+        };
+        let one_more = |boards: Vec<u64>, exponents: &[u64]| {
+            let cells =
+                |&board: &u64| cells_of(self.geometry.empty_cells(board)).map(move |cell| (board, cell));
+            let all = boards.iter().flat_map(cells);
+            distinct(&mut all.flat_map(|(board, cell)| exponents.iter().map(move |&e| board | e * cell)))
+        };
+        let stones = (0..self.geometry.loose()).fold(vec![0], |boards, _| one_more(boards, &[15]));
+        (0..2).fold(stones, |boards, _| one_more(boards, &SPAWNS.map(u64::from)))
     }
 
     /// The stored value of a board without a legal move. For the objective score, it is the potential of the board,
@@ -158,6 +175,13 @@ impl CheckedGame {
     pub fn dead(&self, board: u64) -> u64 {
         self.values.score(exponents(board).map(potential_of).sum())
     }
+}
+
+/// Each of some cells, given by their lowest bits.
+fn cells_of(cells: u64) -> impl Iterator<Item = u64> {
+    let others = |&cells: &u64| Some(cells & (cells - 1)).filter(|&cells| cells != 0);
+    let left = std::iter::successors(Some(cells).filter(|&cells| cells != 0), others);
+    left.map(|cells| cells & cells.wrapping_neg())
 }
 
 /// The sum and the number of the large tiles of a lane, from its code.
@@ -190,9 +214,14 @@ fn potential_of(exponent: u8) -> u64 {
 ///
 /// A board of n cells without a stone reaches at most 2^(n+1), and boards that hold the winning tile are not states.
 fn largest_exponent(game: &Game) -> u8 {
-    let by_cells = game.board().cells() as u8 + 1;
+    let by_cells = tile_cells(game) + 1;
     let by_objective = game.objective().winning_exponent().map_or(by_cells, |exponent| exponent - 1);
     by_cells.min(by_objective)
+}
+
+/// The number of cells that stones of any kind leave for tiles.
+fn tile_cells(game: &Game) -> u8 {
+    game.board().cells() as u8 - game.board().loose()
 }
 
 /// Returns the exponents of the heaviest board.
@@ -229,7 +258,8 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_the_solver() {
-        let pictures = ["3x3:x../x../...", "4x4:..../..../.xxx/.xxx", "4x4:####/..../..../####"];
+        let pictures =
+            ["3x3:x../x../...", "4x4:..../..../.xxx/.xxx", "4x4:####/..../..../####", "4x4+8x", "3x2+1x"];
         let sizes = ["2x2", "1x4", "3x2", "3x3", "5x2", "4x3", "7x2", "4x4", "1x8"];
         for board in sizes.into_iter().chain(pictures) {
             for objective in ["score", "reach:8", "reach:16", "reach:256", "lose:16"] {

@@ -6,7 +6,7 @@
 //!
 //! The cell of a stone is empty in a board, and holds 15 while the lines slide. No tile is 15 then, and two 15s do not
 //! merge. A locked stone slides like a tile. If any cell of a stone holds none after that, the move is not legal. A wall
-//! stays in its place, and tiles do not pass it.
+//! stays in its place, and tiles do not pass it. A loose stone is a 15 in a board, which slides and does not merge.
 
 use exact2048_game::{BoardSize, Stone};
 use multiversion::multiversion;
@@ -30,6 +30,8 @@ pub struct Geometry {
     stones: u64,
     /// The kind of the stones; `None` without stones.
     stone: Option<Stone>,
+    /// The number of loose stones.
+    loose: u8,
     /// For each image of a board, whether its symmetry maps stones to stones.
     keeps_stones: [bool; MOST_IMAGES],
     /// Left, right, up, down.
@@ -87,6 +89,7 @@ impl Geometry {
             playable: u64::MAX >> (64 - 4 * rows * cols) & !stones,
             stones,
             stone: size.stone(),
+            loose: size.loose(),
             keeps_stones: [true; MOST_IMAGES],
             directions,
             mirror: (0..cols / 2).map(mirrored).collect(),
@@ -105,6 +108,25 @@ impl Geometry {
     /// The numbers of the cells without a stone, in ascending order.
     pub fn playable(&self) -> impl Iterator<Item = usize> + use<'_> {
         (0..self.places).filter(|place| self.playable >> (4 * place) & 1 == 1)
+    }
+
+    /// The number of loose stones.
+    pub fn loose(&self) -> u8 {
+        self.loose
+    }
+
+    /// The board without its loose stones.
+    #[inline]
+    pub fn tiles(&self, board: u64) -> u64 {
+        if self.loose == 0 { board } else { board & !full(board) }
+    }
+
+    /// The sum of the tiles of a board: its layer.
+    #[inline]
+    pub fn tile_sum(&self, board: u64) -> u32 {
+        let tiles = self.tiles(board);
+        let exponents = (0..16).map(|cell| tiles >> (4 * cell) & 15);
+        exponents.filter(|&exponent| exponent > 0).map(|exponent| 1 << exponent).sum()
     }
 
     /// All four bits of each cell without a stone.
@@ -247,7 +269,9 @@ fn in_batches(boards: &mut [u64], change: impl Fn(Batch) -> Batch) {
 ))]
 fn slide(boards: &mut [u64], direction: &Direction, geometry: &Geometry) {
     match geometry.stone {
-        None => slide_boards::<NO_STONES>(boards, direction, 0),
+        None if geometry.loose == 0 => slide_boards::<NO_STONES>(boards, direction, 0),
+        // Loose stones have no cell that they must keep.
+        None => slide_boards::<LOCKED>(boards, direction, 0),
         Some(Stone::Locked) => slide_boards::<LOCKED>(boards, direction, geometry.stones),
         Some(Stone::Wall) => slide_boards::<WALLS>(boards, direction, geometry.stones),
     }
@@ -361,12 +385,6 @@ fn full(cells: u64) -> u64 {
     (all << 4).wrapping_sub(all)
 }
 
-/// The sum of the tiles of a board: its layer.
-pub fn tile_sum(board: u64) -> u32 {
-    let exponents = (0..16).map(|cell| board >> (4 * cell) & 15);
-    exponents.filter(|&exponent| exponent > 0).map(|exponent| 1 << exponent).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -402,6 +420,7 @@ mod tests {
         }
         let bits = |(place, tile): (usize, &Option<Tile>)| match tile {
             Some(Tile::Exponent(exponent)) => exponent << (4 * place),
+            Some(Tile::Loose) => 15 << (4 * place),
             _ => 0,
         };
         after.iter().enumerate().map(bits).sum()
@@ -411,11 +430,13 @@ mod tests {
     enum Tile {
         Exponent(u64),
         Stone,
+        Loose,
     }
 
     fn tile_at(board: u64, size: BoardSize, place: usize) -> Option<Tile> {
         match board >> (4 * place) & 15 {
             _ if size.is_stone(place) => Some(Tile::Stone),
+            15 if size.loose() > 0 => Some(Tile::Loose),
             0 => None,
             exponent => Some(Tile::Exponent(exponent)),
         }
@@ -427,7 +448,7 @@ mod tests {
         while let Some(tile) = tiles.next() {
             let merged = match tile {
                 Tile::Exponent(exponent) => tiles.next_if_eq(&tile).map(|_| Tile::Exponent(exponent + 1)),
-                Tile::Stone => None,
+                Tile::Stone | Tile::Loose => None,
             };
             moved.push(merged.unwrap_or(tile));
         }
@@ -489,6 +510,25 @@ mod tests {
                         let wanted = by_the_rules(board, size, direction);
                         assert_eq!(after, wanted, "{size}, {board:x}, direction {direction}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn loose_stones_slide_and_never_merge() {
+        for size in plain_sizes().filter_map(|plain| plain.with_loose(1).ok()) {
+            let geometry = Geometry::new(size);
+            let (tiles, stones) = (random_boards(size, 333, 3), random_boards(size, 333, 2));
+            let boards: Vec<u64> =
+                tiles.iter().zip(stones).map(|(tiles, stones)| tiles | 15 * stones).collect();
+            let mut after = [const { Vec::new() }; 4];
+            geometry.slide(&boards, &mut after);
+            for (direction, after) in after.iter().enumerate() {
+                for (&board, &after) in boards.iter().zip(after) {
+                    let wanted = by_the_rules(board, size, direction);
+                    assert_eq!(after, wanted, "{size}, {board:x}, direction {direction}");
+                    assert_eq!(geometry.tile_sum(after), geometry.tile_sum(board));
                 }
             }
         }

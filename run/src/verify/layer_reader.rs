@@ -7,7 +7,6 @@ use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 
 use super::game::CheckedGame;
-use super::geometry::tile_sum;
 use super::items::{Content, FrameCache, Item, Items, item_text};
 use super::journal;
 use super::layout::{Block, BoardPlace, Layout, LayoutRow, RowSymmetry, RowWalk};
@@ -341,13 +340,13 @@ impl<'a> LayerReader<'a> {
 
     /// The stored value of a board at its place in the format; `None` if its entry is not marked.
     pub fn value(&self, board: u64) -> Result<Option<u64>, Problem> {
-        Ok(self.values_of(tile_sum(board), self.game.lane(board), &[board])?[0])
+        Ok(self.values_of(self.game.layer(board), self.game.lane(board), &[board])?[0])
     }
 
     /// Adds the stored values to a part of boards of a stored layer. Boards whose entries are not marked are removed.
     pub fn with_values(&self, part: Part) -> Result<Part, Problem> {
         let Some(&any) = part.boards.first() else { return Ok(part) };
-        let values = self.values_of(tile_sum(any), part.lane, &part.boards)?;
+        let values = self.values_of(self.game.layer(any), part.lane, &part.boards)?;
         let mut found = Part { lane: part.lane, ..Part::default() };
         found.boards.reserve_exact(part.boards.len());
         found.values.reserve_exact(part.boards.len());
@@ -434,7 +433,7 @@ impl<'a> LayerReader<'a> {
 
     /// The problem of a missing state, which a spawn makes of an afterstate.
     pub fn missing_problem(&self, after: u64, board: u64) -> Problem {
-        let (layer, text, after) = (tile_sum(board), self.text(board), self.text(after));
+        let (layer, text, after) = (self.game.layer(board), self.text(board), self.text(after));
         let expected = format!("{text}, a successor of the afterstate {after}");
         let what = format!("states of layer {layer}");
         self.problem(ShardKind::Reach, layer, what, expected, "none".to_owned())

@@ -8,7 +8,6 @@ use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
 use super::fingerprint::Fingerprint;
-use super::geometry::tile_sum;
 use super::journal;
 use super::layer_reader::{LayerReader, Part};
 use super::moves::{States, Successors, successors};
@@ -178,7 +177,7 @@ impl Descent<'_> {
     /// Requires that every start of the layer is a state.
     fn check_starts(&mut self, layer: Layer, parts: &[Part]) {
         let is_state = |start: &u64| parts.iter().any(|part| part.boards.contains(start));
-        let of_layer = self.starts.iter().filter(|&&start| tile_sum(start) == layer.0);
+        let of_layer = self.starts.iter().filter(|&&start| self.verifier.game().layer(start) == layer.0);
         let missing: Vec<u64> = of_layer.filter(|start| !is_state(start)).copied().collect();
         for start in missing {
             let expected = format!("the start {}", self.reader.text(start));
@@ -221,7 +220,7 @@ impl Descent<'_> {
         for (after, board) in missing.into_iter().take(MOST_PROBLEMS) {
             let (text, after) = (self.reader.text(board), self.reader.text(after));
             let expected = format!("{text}, a successor of the afterstate {after} of layer {layer}");
-            self.states_problem(Layer(tile_sum(board)), expected, "none".to_owned());
+            self.states_problem(Layer(self.verifier.game().layer(board)), expected, "none".to_owned());
         }
     }
 

@@ -15,7 +15,7 @@ use super::game::{CheckedGame, in_first_sector, lane_sector, lane_tiles};
 use super::geometry::Geometry;
 pub use row_walk::{LayoutRow, RowSymmetry, RowWalk};
 
-/// The exponent of L, a large tile in a skeleton. No small tile has this exponent.
+/// The exponent of L, a large tile in a skeleton. No small tile has this exponent. In a board, it is a loose stone.
 const LARGE: u64 = 15;
 
 /// A symmetric mask numbers only its canonical configs if it has at most this many configs. Else it numbers all
@@ -328,7 +328,11 @@ impl<'a> Layout<'a> {
     /// All sequences of a lane's large exponents, for a given number and sum of the large tiles.
     fn make_columns(&self, lane: u64, tiles: usize, sum: u32) -> Vec<u64> {
         let mut multisets = Vec::new();
-        self.multisets(tiles, sum, self.game.largest_exponent(), &mut Vec::new(), &mut multisets);
+        let loose = usize::from(self.game.geometry().loose());
+        if let Some(left) = tiles.checked_sub(loose) {
+            let largest = self.game.largest_exponent();
+            self.multisets(left, sum, largest, &mut vec![LARGE as u8; loose], &mut multisets);
+        }
         // Other lanes have the same number and sum of large tiles, but other huge tiles.
         let packed = |exponents: &[u8]| exponents.iter().fold(0, |packed, &e| packed << 4 | u64::from(e));
         multisets.retain(|exponents| self.game.lane_of_tiles(packed(exponents)) == lane);
@@ -349,7 +353,7 @@ impl<'a> Layout<'a> {
     /// Finds the multisets of large exponents that begin with `chosen`, in descending order.
     ///
     /// `left` more exponents follow. Their tiles have the total `sum`, and none of them exceeds `most`. At most n + 2 -
-    /// e exponents of a multiset are e or more.
+    /// e exponents of a multiset are e or more, without loose stones, which also take none of the n cells.
     fn multisets(&self, left: usize, sum: u32, most: u8, chosen: &mut Vec<u8>, found: &mut Vec<Vec<u8>>) {
         if left == 0 {
             if sum == 0 {

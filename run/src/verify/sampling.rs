@@ -22,7 +22,6 @@ use rustc_hash::FxHashMap;
 
 use super::cone::{CheckLimits, Cone, ValuedLayer};
 use super::game::CheckedGame;
-use super::geometry::tile_sum;
 use super::items::{Content, item_text};
 use super::layer_reader::LayerReader;
 use super::moves::States;
@@ -254,10 +253,10 @@ impl Sampler<'_> {
     fn check_values(&self, drawn: &[(u64, u64)], above: [&States; 2]) -> Result<(), Problem> {
         for &(board, stored) in drawn {
             let computed = self.best(board, &self.successors(board, above)?);
-            let layer = tile_sum(board);
+            let layer = self.game.layer(board);
             let layers = (self.game.next_cut(layer + 2) - layer) / 2 + 1;
             if !self.game.values().is_near(stored, computed, layers) {
-                return Err(self.reader.value_problem(tile_sum(board), board, computed, stored));
+                return Err(self.reader.value_problem(self.game.layer(board), board, computed, stored));
             }
         }
         Ok(())
@@ -324,7 +323,13 @@ impl Sampler<'_> {
             if answer != value.to_string() {
                 let what = format!("answer to a query of {}", self.reader.text(board));
                 let expected = value.to_string();
-                return Err(self.reader.problem(ShardKind::Reach, tile_sum(board), what, expected, answer));
+                return Err(self.reader.problem(
+                    ShardKind::Reach,
+                    self.game.layer(board),
+                    what,
+                    expected,
+                    answer,
+                ));
             }
         }
         Ok(answers)
@@ -366,7 +371,13 @@ impl Sampler<'_> {
             let best: Vec<&str> = best.map(Move::name).collect();
             let expected = if best.is_empty() { "none".to_owned() } else { best.join(" or ") };
             let what = format!("best move of {}", self.reader.text(board));
-            return Err(self.reader.problem(ShardKind::Values, tile_sum(board), what, expected, found));
+            return Err(self.reader.problem(
+                ShardKind::Values,
+                self.game.layer(board),
+                what,
+                expected,
+                found,
+            ));
         }
         Ok(checked)
     }

@@ -32,7 +32,7 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`].
     pub fn starts(&self) -> Result<StartValues, QueryError> {
-        let places = self.params().game().places();
+        let size = self.params().game().board();
         let (boards, weights): (Vec<Board>, Vec<u64>) =
             self.params().game().starts().into_iter().map(|start| (start.board, start.weight)).unzip();
         let spent = CostSum::default();
@@ -41,7 +41,7 @@ impl Oracle {
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
         for ((board, weight), stored) in boards.into_iter().zip(weights).zip(values) {
             let stored = stored.ok_or_else(|| self.stored.refusal(board))?;
-            let layer = Layer(board.tile_sum(places));
+            let layer = Layer(board.tile_sum(size));
             error_bound = self.scale.error_bound(layer, stored).max(error_bound);
             starts.push(Start { layer, weight, value: stored.future_value(self.past(board)) });
         }

@@ -88,7 +88,7 @@ impl StoredStates {
 
     /// The layer of a board.
     pub(super) fn layer(&self, board: Board) -> Layer {
-        Layer(board.tile_sum(self.params.game().places()))
+        Layer(board.tile_sum(self.params.game().board()))
     }
 
     /// The entry of a board, reachable or not; `None` if no block has an entry for the board.

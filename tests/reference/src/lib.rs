@@ -7,7 +7,7 @@
 //!
 //! A board may have stones: cells of a *picture* that hold no tile. Stones of the kind *locked* take part in moves as
 //! tiles that never merge, and a move that leaves a cell of the picture without a stone is illegal. Stones of the kind
-//! *wall* never move, and tiles slide between them.
+//! *wall* never move, and tiles slide between them. *Loose* stones are tiles that never merge, without a picture.
 //!
 //! This code is a separate crate, so the compiler can optimise it. Without optimisation, it would take a tenth of the time
 //! of all tests.
@@ -51,8 +51,10 @@ pub struct Game {
     from: Option<Board>,
     /// The board without tiles: its stones.
     picture: Board,
-    /// Whether stones are locked; otherwise they are walls.
+    /// Whether stones are locked or loose; otherwise they are walls.
     locked: bool,
+    /// The number of loose stones.
+    loose: usize,
     /// For each symmetry of the picture, the source of each cell.
     symmetries: Vec<Vec<usize>>,
     /// For each direction, the sliding lines, each with its cells from the wall outward. Walls divide lines.
@@ -84,14 +86,16 @@ pub fn as_f64(value: Value) -> f64 {
 }
 
 impl Game {
-    /// Creates the game for options of `solve`: `3x2` or `2x2:.x/..`, `score` or `reach:16`, `1/10`.
+    /// Creates the game for options of `solve`: `3x2` or `2x2:.x/..` or `3x2+2x`, `score` or `reach:16`, `1/10`.
     pub fn new(board: &str, objective: &str, spawn4: &str) -> Self {
+        let (board, loose) = board.split_once('+').unwrap_or((board, "0x"));
+        let loose: usize = loose.strip_suffix('x').unwrap().parse().unwrap();
         let (size, stones) = board.split_once(':').unwrap_or((board, ""));
         let mut picture = Board::default();
         for (cell, character) in picture.iter_mut().zip(stones.chars().filter(|&c| c != '/')) {
             *cell = if character == '.' { 0 } else { STONE };
         }
-        let locked = stones.contains('x');
+        let locked = stones.contains('x') || loose > 0;
         let (rows, cols) = size.split_once('x').unwrap();
         let (rows, cols): (usize, usize) = (rows.parse().unwrap(), cols.parse().unwrap());
         let exponent = |tile: &str| tile.parse::<u32>().unwrap().ilog2() as u8;
@@ -142,6 +146,7 @@ impl Game {
             from: None,
             picture,
             locked,
+            loose,
             symmetries,
             lines,
         }
@@ -278,12 +283,25 @@ impl Game {
             return vec![board];
         }
         let mut starts = Vec::new();
-        for [first, second] in [[1, 1], [1, 2], [2, 1], [2, 2]] {
-            for board in self.spawns(&self.picture, first) {
-                starts.extend(self.spawns(&board, second));
+        for stones in self.without_tiles() {
+            for [first, second] in [[1, 1], [1, 2], [2, 1], [2, 2]] {
+                for board in self.spawns(&stones, first) {
+                    starts.extend(self.spawns(&board, second));
+                }
             }
         }
         starts
+    }
+
+    /// Every board without tiles: the picture with the loose stones in any cells.
+    fn without_tiles(&self) -> Vec<Board> {
+        let one_more = |boards: HashSet<Board>| -> HashSet<Board> {
+            boards.iter().flat_map(|board| self.spawns(board, STONE)).collect()
+        };
+        let boards = (0..self.loose).fold(HashSet::from([self.picture]), |boards, _| one_more(boards));
+        let mut boards: Vec<Board> = boards.into_iter().collect();
+        boards.sort();
+        boards
     }
 
     /// The distinct canonical starts.

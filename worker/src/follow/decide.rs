@@ -160,10 +160,10 @@ struct Taker<'a, 'b> {
 
 impl<'a, 'b> Taker<'a, 'b> {
     fn new(all_tables: &Tables, tables: &'a LaneTables, reached: &'a mut Reached<'b>) -> Self {
-        let transitions = reached.transitions;
+        let (transitions, loose) = (reached.transitions, all_tables.params().game().board().loose());
         let (configs, small) =
             (all_tables.configs(transitions), &all_tables.skeletons(transitions).potential);
-        Self { tables, configs, small, ends: Ends::new(tables), reached, marks: Vec::new() }
+        Self { tables, configs, small, ends: Ends::new(tables, loose.into()), reached, marks: Vec::new() }
     }
 
     /// Notes the decision in one state, and adds it to the sums of its row.
@@ -232,10 +232,10 @@ struct Ends {
 }
 
 impl Ends {
-    fn new(tables: &LaneTables) -> Self {
-        let k = u32::from(tables.columns.lane().k);
+    fn new(tables: &LaneTables, loose: u32) -> Self {
+        let k = u32::from(tables.columns.lane().k) - loose;
         let of_columns = k.checked_sub(1).map(|last| {
-            // The highest digit of a multiset is its largest tile.
+            // The loose stones are the highest digits of a multiset. The next digit is its largest tile.
             let groups = tables.columns.groups().iter();
             let largest =
                 groups.map(|group| ((group.multiset >> (4 * last)) as u8 & 15, group.count as usize));

@@ -1,4 +1,3 @@
-use super::super::geometry::tile_sum;
 use super::*;
 use exact2048_game::bitset::Number;
 use exact2048_game::class::{ClassId, Space};
@@ -6,7 +5,8 @@ use exact2048_game::columns::Columns;
 use exact2048_game::{Board, Lane, Layer, Params, lane};
 
 fn params(board: &str, large: u8, huge: u8, sectors: u8) -> Params {
-    let params = Params::usual(board, "score").large(large).huge(huge).sectors(sectors).build();
+    let objective = if board.contains('+') { "reach:64" } else { "score" };
+    let params = Params::usual(board, objective).large(large).huge(huge).sectors(sectors).build();
     params.unwrap()
 }
 
@@ -30,9 +30,10 @@ fn boards_have_the_same_places_as_in_the_solver() {
     ];
     let splits = [(16, 1), (8, 1), (16, 3), (8, 8)];
     let of_all = boards.into_iter().flat_map(|board| splits.map(|split| (board, split)));
-    // A board with stones has one sector.
+    // A board with stones has one sector, and one with loose stones no huge tiles.
     let of_stones = with_stones.into_iter().flat_map(|board| [(board, (16, 1)), (board, (8, 1))]);
-    for ((board, large), (huge, sectors)) in of_all.chain(of_stones) {
+    let with_loose = [("3x3+2x", 3), ("4x4+8x", 4), ("3x3+1x", 5)].map(|board| (board, (16, 1)));
+    for ((board, large), (huge, sectors)) in of_all.chain(of_stones).chain(with_loose) {
         let params = params(board, large, huge, sectors);
         let (game, space) = (CheckedGame::new(&params), Space::new(&params));
         let layout = Layout::new(&game);
@@ -50,10 +51,14 @@ fn boards_have_the_same_places_as_in_the_solver() {
                 board =
                     board & !(15 << (4 * cell)) | (u64::from(large) + random(&mut seed) % 3) << (4 * cell);
             }
+            for _ in 0..game.geometry().loose() {
+                let cell = playable[random(&mut seed) as usize % playable.len()];
+                board |= 15 << (4 * cell);
+            }
             if board == 0 {
                 continue;
             }
-            let (layer, lane) = (tile_sum(board), game.lane(board));
+            let (layer, lane) = (game.layer(board), game.lane(board));
             let block = layout.block(layer, lane);
             let place = block.as_ref().and_then(|block| layout.locate(block, board));
             let found = place.map(|place| (lane, layer, place.row, place.column));
