@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use exact2048_game::BoardSize;
 
 use crate::cycles::{CycleType, cycle_types};
-use crate::fillings::{BySum, fillings};
+use crate::fillings::{BySum, fillings, stone_placements};
 
 /// Numbers of possible boards. A possible board has at least two tiles, one of them a 2 or 4 from the last spawn.
 #[derive(Clone, Debug)]
@@ -204,9 +204,9 @@ fn candidates(
         *boards -= without;
     }
     // Subtracts the boards with a single tile, a 2 or 4 on a fixed cell.
-    let others: u128 = fillings(&cycles.without_fixed_cell(), loose, 1..=0, most, &mut || ()).iter().sum();
+    let beside_it = stone_placements(&cycles.without_fixed_cell(), loose);
     for boards in boards.iter_mut().take(FIRST_HALF_SUM + 1).skip(1) {
-        *boards -= cycles.fixed_cells() as u128 * others;
+        *boards -= cycles.fixed_cells() as u128 * beside_it;
     }
     boards
 }

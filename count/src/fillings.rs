@@ -24,13 +24,8 @@ pub fn fillings(
     placed: &mut impl FnMut(),
 ) -> BySum {
     let cycles: Vec<(usize, usize)> = cycles.iter().collect();
-    let nothing = vec![0; cycles.len()];
-    let ways = |taken: &[usize], more: &[usize]| -> u128 {
-        (0..cycles.len()).map(|i| binomial(cycles[i].1 - taken[i], more[i])).product()
-    };
-    let stones = choices(&cycles, &nothing).into_iter().filter(|stones| cells(&cycles, stones) == loose);
     let mut partial: BTreeMap<Vec<usize>, BySum> =
-        stones.map(|stones| (stones.clone(), vec![ways(&nothing, &stones)])).collect();
+        placements(&cycles, loose).map(|(stones, ways)| (stones, vec![ways])).collect();
     for exponent in exponents.rev() {
         let mut next = BTreeMap::<Vec<usize>, BySum>::new();
         for (taken, sums) in &partial {
@@ -39,7 +34,7 @@ pub fn fillings(
                 if cells(&cycles, &now) - loose > most(exponent) {
                     continue;
                 }
-                let ways = ways(taken, &more);
+                let ways = ways(&cycles, taken, &more);
                 let shift = cells(&cycles, &more) << (exponent - 1);
                 add(next.entry(now).or_default(), sums, ways, shift);
             }
@@ -52,6 +47,27 @@ pub fn fillings(
         add(&mut total, sums, 1, 0);
     }
     total
+}
+
+/// Number of ways to place loose stones so that a symmetry maps them to themselves.
+pub fn stone_placements(cycles: &CycleType, loose: usize) -> u128 {
+    let cycles: Vec<(usize, usize)> = cycles.iter().collect();
+    placements(&cycles, loose).map(|(_, ways)| ways).sum()
+}
+
+/// All choices of cycles for loose stones, each with its number of ways.
+fn placements(cycles: &[(usize, usize)], loose: usize) -> impl Iterator<Item = (Vec<usize>, u128)> {
+    let nothing = vec![0; cycles.len()];
+    let stones = choices(cycles, &nothing).into_iter().filter(move |stones| cells(cycles, stones) == loose);
+    stones.map(move |stones| {
+        let ways = ways(cycles, &nothing, &stones);
+        (stones, ways)
+    })
+}
+
+/// Number of ways to choose `more` of the cycles that are not taken.
+fn ways(cycles: &[(usize, usize)], taken: &[usize], more: &[usize]) -> u128 {
+    (0..cycles.len()).map(|i| binomial(cycles[i].1 - taken[i], more[i])).product()
 }
 
 /// All choices of some of the remaining cycles, as numbers of cycles by length.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use exact2048_count::{Bounds, Counted};
+use exact2048_game::board::MAX_EXPONENT;
 use exact2048_game::symmetry::Symmetries;
 use exact2048_game::{Board, BoardSize};
 
@@ -72,25 +73,37 @@ fn counts_match_listed_boards() {
         ("2x3:x../..x", 64),
         ("3x3:x.x/.x./x.x", 32),
         ("2x4:#.../...#", 16),
+        ("2x2+1x", 32),
+        ("3x2+2x", 16),
+        ("2x3+4x", 8),
     ] {
         let size: BoardSize = board.parse().unwrap();
         let (cells, exponents) = (size.cells(), target.trailing_zeros());
         let symmetries = Symmetries::new(size);
         let bounds = Bounds::new(size, Some(target), |_| ()).unwrap();
         let mut want = vec![[0u128; 4]; bounds.layers().len()];
-        for number in 0..u64::from(exponents).pow(cells as u32) {
-            let digit =
-                |cell: usize| (number / u64::from(exponents).pow(cell as u32) % u64::from(exponents)) as u8;
+        // The digit after those of the tiles is a loose stone.
+        let base = u64::from(exponents) + u64::from(size.loose() > 0);
+        for number in 0..base.pow(cells as u32) {
+            let digit = |cell: usize| match (number / base.pow(cell as u32) % base) as u8 {
+                digit if u32::from(digit) == exponents => MAX_EXPONENT,
+                digit => digit,
+            };
             let packed = size
                 .playable()
                 .enumerate()
                 .fold(Board::default(), |packed, (cell, place)| packed.with(place, digit(cell)));
-            let tiles: Vec<u8> = (0..cells).map(digit).filter(|&e| e > 0).collect();
+            if !size.holds(packed.0) {
+                continue;
+            }
+            let tiles: Vec<u8> =
+                (0..cells).map(digit).filter(|&e| e > 0 && !size.is_loose_stone(e)).collect();
             if tiles.len() < 2 || tiles.iter().all(|&e| e > 2) {
                 continue;
             }
             let within = (3..=exponents as u8).all(|e| {
-                tiles.iter().filter(|&&tile| tile >= e).count() <= (cells + 2).saturating_sub(e.into())
+                tiles.iter().filter(|&&tile| tile >= e).count()
+                    <= (size.tile_cells() + 2).saturating_sub(e.into())
             });
             let canonical = symmetries.canonical(packed) == packed;
             let layer = &mut want[packed.tile_sum(size) as usize / 2 - 2];

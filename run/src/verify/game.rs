@@ -164,7 +164,7 @@ impl CheckedGame {
             let cells =
                 |&board: &u64| cells_of(self.geometry.empty_cells(board)).map(move |cell| (board, cell));
             let all = boards.iter().flat_map(cells);
-            distinct(&mut all.flat_map(|(board, cell)| exponents.iter().map(move |&e| board | e * cell)))
+            distinct(&mut all.flat_map(|(board, cell)| exponents.iter().map(move |&e| board | (e * cell))))
         };
         let stones = (0..self.geometry.loose()).fold(vec![0], |boards, _| one_more(boards, &[15]));
         (0..2).fold(stones, |boards, _| one_more(boards, &SPAWNS.map(u64::from)))

@@ -521,7 +521,7 @@ mod tests {
             let geometry = Geometry::new(size);
             let (tiles, stones) = (random_boards(size, 333, 3), random_boards(size, 333, 2));
             let boards: Vec<u64> =
-                tiles.iter().zip(stones).map(|(tiles, stones)| tiles | 15 * stones).collect();
+                tiles.iter().zip(stones).map(|(tiles, stones)| tiles | (15 * stones)).collect();
             let mut after = [const { Vec::new() }; 4];
             geometry.slide(&boards, &mut after);
             for (direction, after) in after.iter().enumerate() {
