@@ -7,6 +7,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tonic::{Status, TimeoutExpired, transport};
 
 use crate::text::{chain, with_causes};
 
@@ -65,5 +66,17 @@ impl Reasons {
             }
             with_causes(error).into()
         })
+    }
+
+    /// Returns the status of a request that ended with a transport error. Unlike a server's status, it has a source. It
+    /// is UNAVAILABLE without a connection and DEADLINE_EXCEEDED after a timeout.
+    pub fn status(&self, error: transport::Error) -> Status {
+        let mut status = if chain(&error).any(|cause| cause.is::<TimeoutExpired>()) {
+            Status::deadline_exceeded("no answer within the request's timeout")
+        } else {
+            Status::unavailable(self.of(&error).text)
+        };
+        status.set_source(Arc::new(error));
+        status
     }
 }

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::{Extensions, HeaderMap};
+use http::header::AUTHORIZATION;
+use http::{Extensions, HeaderMap, HeaderValue};
 use subtle::ConstantTimeEq;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
-use tonic::{Request, Status};
+use tonic::Status;
 
 use crate::connections::Peer;
 use crate::log_limiter::LogLimiter;
@@ -20,7 +19,6 @@ const MIN_LENGTH: usize = 16;
 /// Maximum length of a token.
 const MAX_LENGTH: usize = 4096;
 
-const HEADER: &str = "authorization";
 const SCHEME: &str = "Bearer";
 
 /// Unreadable or invalid token.
@@ -101,6 +99,13 @@ impl Token {
         &self.0
     }
 
+    /// Returns the header with which a client shows the token, as [`CheckToken`] expects it.
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        let mut header = HeaderValue::try_from(format!("{SCHEME} {}", self.0)).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
     /// Compares two tokens. The time depends only on the lengths, so it does not reveal a matching prefix.
     fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
@@ -155,9 +160,7 @@ impl CheckToken {
     pub fn new(token: RequiredToken) -> Self {
         Self { token, log: Arc::default() }
     }
-}
 
-impl CheckToken {
     /// Checks a request's headers. The request's extensions identify the client in the log.
     ///
     /// # Errors
@@ -168,7 +171,7 @@ impl CheckToken {
             return Ok(());
         }
         let token = self.token.given();
-        let refusal = match headers.get(HEADER).and_then(|header| shown_in(header.as_bytes())) {
+        let refusal = match headers.get(AUTHORIZATION).and_then(|header| shown_in(header.as_bytes())) {
             Some(shown) if token.is_some_and(|token| token.is(shown)) => return Ok(()),
             Some(_) => "the token is wrong",
             None => "expected the header \"authorization: Bearer TOKEN\", found no token",
@@ -188,31 +191,6 @@ fn shown_in(header: &[u8]) -> Option<&[u8]> {
     is_shown.then(|| token.trim_ascii_start())
 }
 
-/// Client side of a token: adds the token to every request.
-#[derive(Clone, Debug)]
-pub struct ShowToken(Option<MetadataValue<Ascii>>);
-
-impl ShowToken {
-    /// Creates the interceptor for this token, if any.
-    #[must_use]
-    pub fn new(token: Option<&Token>) -> Self {
-        let header = token.and_then(|token| format!("{SCHEME} {}", token.0).parse().ok());
-        Self(header.map(|mut header: MetadataValue<Ascii>| {
-            header.set_sensitive(true);
-            header
-        }))
-    }
-}
-
-impl Interceptor for ShowToken {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(header) = &self.0 {
-            request.metadata_mut().insert(HEADER, header.clone());
-        }
-        Ok(request)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,26 +198,22 @@ mod tests {
     #[test]
     fn only_the_exact_token_passes() {
         let token = Token::new(" 0123456789abcdef\n", "a test").unwrap();
-        let check = |required: RequiredToken, request: &Request<()>| {
-            CheckToken::new(required).check(request.metadata().as_ref(), request.extensions())
+        let check = |required: RequiredToken, headers: &HeaderMap| {
+            CheckToken::new(required).check(headers, &Extensions::new())
         };
         let given = || RequiredToken::Given(token.clone());
-        let shown = ShowToken::new(Some(&token)).call(Request::new(())).unwrap();
+        let with = |header: HeaderValue| HeaderMap::from_iter([(AUTHORIZATION, header)]);
+        let shown = with(token.header().unwrap());
         check(given(), &shown).unwrap();
         for header in
             ["", "Bearer ", "Bearer 0123456789abcdeF", "Bearer 0123456789abcdef0", "0123456789abcdef"]
         {
-            let mut request = Request::new(());
-            request.metadata_mut().insert(HEADER, header.parse().unwrap());
-            assert_eq!(
-                check(given(), &request).unwrap_err().code(),
-                tonic::Code::Unauthenticated,
-                "{header}"
-            );
+            let refused = check(given(), &with(HeaderValue::from_static(header))).unwrap_err();
+            assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{header}");
         }
-        assert!(check(given(), &Request::new(())).is_err());
+        assert!(check(given(), &HeaderMap::new()).is_err());
         assert!(check(RequiredToken::Later, &shown).is_err());
-        check(RequiredToken::None, &Request::new(())).unwrap();
+        check(RequiredToken::None, &HeaderMap::new()).unwrap();
     }
 
     #[test]

@@ -1,25 +1,29 @@
 //! Connecting to a server.
 
-mod channel;
 mod dial;
 mod error;
 
 use std::sync::Arc;
 
-use tonic::service::interceptor::InterceptedService;
+use http::header::AUTHORIZATION;
+use http::{Request, Response};
+use tonic::Status;
+use tonic::body::Body;
 use tonic::transport::{Endpoint, Uri};
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
 
 use crate::keepalive::KeepAlive;
 use crate::tls::TlsFiles;
-use crate::token::{ShowToken, Token};
+use crate::token::Token;
 use dial::Dialer;
 
 pub use crate::reasons::{MissingTls, Reason};
-pub use channel::ExplainedChannel;
 pub use error::ConnectError;
 
-/// A connection that adds its token to every request.
-pub type Connected = InterceptedService<ExplainedChannel, ShowToken>;
+/// A connection that adds its token to every request. Its errors report cause and remedy. Unlike a server's status, a
+/// status made by the connection has a source.
+pub type Connected = BoxCloneSyncService<Request<Body>, Response<Body>, Status>;
 
 /// Address of a server, and the credentials for it.
 #[derive(Clone, Debug)]
@@ -90,8 +94,13 @@ pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError>
     let channel = endpoint.connect_with_connector(connector).await.map_err(|error| {
         ConnectError::Transport { url: options.server.clone(), reason: reasons.of(&error) }
     })?;
-    let channel = ExplainedChannel::new(channel, reasons);
-    Ok(InterceptedService::new(channel, ShowToken::new(options.token.as_ref())))
+    let header = options.token.as_ref().and_then(Token::header);
+    let with_token = move |mut request: Request<Body>| {
+        request.headers_mut().extend(header.clone().map(|header| (AUTHORIZATION, header)));
+        request
+    };
+    let explained = channel.map_request(with_token).map_err(move |error| reasons.status(error));
+    Ok(BoxCloneSyncService::new(explained))
 }
 
 /// Returns whether a text is a URL that [`connect`] accepts.
