@@ -1,6 +1,5 @@
 //! Makes connections over TCP, with TLS if the URL requires it, and records why a connection fails.
 
-use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,13 +10,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use pin_project_lite::pin_project;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
-use tonic::codegen::Bytes;
 use tonic::transport::Uri;
 use tower::Service;
 
@@ -86,72 +84,68 @@ impl Dialer {
 
     pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Unreachable> {
         self.reasons.forget();
-        let noted = |reason: Reason| {
+        let stream = self.stream().await.map_err(|reason| {
             self.reasons.note(reason.clone());
             Unreachable(reason.text)
-        };
-        let mut stream = self.stream().await.map_err(noted)?;
-        let first = self.first_bytes(&mut stream).await.map_err(noted)?;
-        Ok(TokioIo::new(Dialed { stream, first, heard: false, dialer: self }))
-    }
-
-    /// Waits for the first bytes of a server with TLS. In TLS 1.3 a server checks the client's certificate after
-    /// the client has finished its handshake. If the server refuses the certificate, an alert arrives instead of
-    /// these bytes.
-    async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, Reason> {
-        if matches!(stream, Either::Left(_)) {
-            return Ok(Bytes::new());
-        }
-        let mut bytes = [0; 1024];
-        let mut read = ReadBuf::new(&mut bytes);
-        let reading = poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut read));
-        match timeout(FIRST_BYTES_TIMEOUT, reading).await {
-            Ok(Err(error)) => Err(match explain::tls_error(&error) {
-                Some(error) => self.files.explain(error),
-                None => format!(
-                    "the server closed the connection after the TLS handshake: {error}; see the server's log"
-                )
-                .into(),
-            }),
-            Ok(Ok(())) if read.filled().is_empty() => {
-                Err("the server closed the connection after the TLS handshake; see the server's log".into())
-            }
-            Ok(Ok(())) | Err(_) => Ok(Bytes::copy_from_slice(read.filled())),
-        }
+        })?;
+        Ok(TokioIo::new(Dialed { stream, heard: false, dialer: self }))
     }
 
     async fn stream(&self) -> Result<Stream, Reason> {
+        let stream = self.connected().await?;
+        self.keepalive.watch(&stream);
+        let Some((connector, name)) = &self.tls else { return Ok(Either::Left(stream)) };
+        let handshake = timeout(HANDSHAKE_TIMEOUT, connector.connect(name.clone(), stream)).await;
+        let Ok(handshake) = handshake else {
+            let seconds = HANDSHAKE_TIMEOUT.as_secs();
+            return Err(format!("no TLS handshake within {seconds} s; check that the server uses TLS").into());
+        };
+        let stream = handshake.map_err(|error| {
+            self.explained(&error, || {
+                format!(
+                    "the connection ended before the TLS handshake: {error}; check that the server uses TLS"
+                )
+            })
+        })?;
+        Ok(Either::Right(Box::new(self.first_bytes(stream).await?)))
+    }
+
+    async fn connected(&self) -> Result<TcpStream, Reason> {
         // A service must be ready before each call, and this service always is.
         let mut http = self.http.clone();
-        let connected = timeout(CONNECT_TIMEOUT, http.call(self.uri.clone())).await;
-        let stream = match connected {
-            Ok(Ok(stream)) => stream.into_inner(),
+        match timeout(CONNECT_TIMEOUT, http.call(self.uri.clone())).await {
+            Ok(Ok(stream)) => Ok(stream.into_inner()),
             Ok(Err(error)) => {
                 let cause = crate::text::last_cause(&error);
-                return Err(format!("{cause}; check host and port, and that a server runs there").into());
+                Err(format!("{cause}; check host and port, and that a server runs there").into())
             }
             Err(_) => {
                 let seconds = CONNECT_TIMEOUT.as_secs();
-                let silent = format!("no answer within {seconds} s; check the host and the network");
-                return Err(silent.into());
-            }
-        };
-        self.keepalive.watch(&stream);
-        let Some((connector, name)) = &self.tls else { return Ok(Either::Left(stream)) };
-        match timeout(HANDSHAKE_TIMEOUT, connector.connect(name.clone(), stream)).await {
-            Ok(Ok(stream)) => Ok(Either::Right(Box::new(stream))),
-            Ok(Err(error)) => Err(match explain::tls_error(&error) {
-                Some(error) => self.files.explain(error),
-                None => format!(
-                    "the connection ended before the TLS handshake: {error}; check that the server uses TLS"
-                )
-                .into(),
-            }),
-            Err(_) => {
-                let seconds = HANDSHAKE_TIMEOUT.as_secs();
-                Err(format!("no TLS handshake within {seconds} s; check that the server uses TLS").into())
+                Err(format!("no answer within {seconds} s; check the host and the network").into())
             }
         }
+    }
+
+    /// Waits for the first bytes of a server with TLS, and leaves them in the stream. In TLS 1.3 a server checks the
+    /// client's certificate after the client has finished its handshake. If the server refuses the certificate, an
+    /// alert arrives instead of these bytes.
+    async fn first_bytes(&self, mut stream: TlsStream<TcpStream>) -> Result<TlsStream<TcpStream>, Reason> {
+        match timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await {
+            Ok(Err(error)) => Err(self.explained(&error, || {
+                format!(
+                    "the server closed the connection after the TLS handshake: {error}; see the server's log"
+                )
+            })),
+            Ok(Ok([])) => {
+                Err("the server closed the connection after the TLS handshake; see the server's log".into())
+            }
+            Ok(Ok(_)) | Err(_) => Ok(stream),
+        }
+    }
+
+    /// Explains why a connection ended: by the TLS error, if there is one.
+    fn explained(&self, error: &io::Error, otherwise: impl FnOnce() -> String) -> Reason {
+        explain::tls_error(error).map_or_else(|| otherwise().into(), |error| self.files.explain(error))
     }
 }
 
@@ -160,8 +154,6 @@ pin_project! {
     pub struct Dialed {
         #[pin]
         stream: Stream,
-        // Bytes received from the server but not yet read.
-        first: Bytes,
         // Whether the server has sent any bytes.
         heard: bool,
         dialer: Arc<Dialer>,
@@ -185,22 +177,18 @@ fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
 const CLOSED_AT_ONCE: &str =
     "the server closed the connection at once; if it uses TLS, write https:// instead of http://";
 
-/// Records the failure if a connection closed before the server had sent a byte.
-fn closed_at_once(heard: bool, reasons: &Reasons) {
-    if !heard {
-        reasons.note(CLOSED_AT_ONCE.into());
+impl Dialed {
+    /// Records a failed write to a plain server that has sent no byte.
+    fn note_write(self: Pin<&mut Self>, written: &Poll<io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Err(_))) && !self.heard && matches!(self.stream, Either::Left(_)) {
+            self.dialer.reasons.note(CLOSED_AT_ONCE.into());
+        }
     }
 }
 
 impl AsyncRead for Dialed {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
-        if !this.first.is_empty() {
-            let count = buf.remaining().min(this.first.len());
-            buf.put_slice(&this.first.split_to(count));
-            *this.heard = true;
-            return Poll::Ready(Ok(()));
-        }
         let before = buf.filled().len();
         let is_plain = matches!(*this.stream, Either::Left(_));
         let read = std::task::ready!(this.stream.poll_read(cx, buf));
@@ -209,8 +197,8 @@ impl AsyncRead for Dialed {
             Err(error) => {
                 if let Some(error) = explain::tls_error(error) {
                     this.dialer.reasons.note(this.dialer.files.explain(error));
-                } else if is_plain {
-                    closed_at_once(!first, &this.dialer.reasons);
+                } else if is_plain && first {
+                    this.dialer.reasons.note(CLOSED_AT_ONCE.into());
                 }
             }
             Ok(()) if first && is_plain => {
@@ -226,14 +214,10 @@ impl AsyncRead for Dialed {
 }
 
 impl AsyncWrite for Dialed {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let heard = *this.heard || matches!(*this.stream, Either::Right(_));
-        let written = std::task::ready!(this.stream.poll_write(cx, bytes));
-        if written.is_err() {
-            closed_at_once(heard, &this.dialer.reasons);
-        }
-        Poll::Ready(written)
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = self.as_mut().project().stream.poll_write(cx, bytes);
+        self.note_write(&written);
+        written
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -245,17 +229,13 @@ impl AsyncWrite for Dialed {
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let heard = *this.heard || matches!(*this.stream, Either::Right(_));
-        let written = std::task::ready!(this.stream.poll_write_vectored(cx, bytes));
-        if written.is_err() {
-            closed_at_once(heard, &this.dialer.reasons);
-        }
-        Poll::Ready(written)
+        let written = self.as_mut().project().stream.poll_write_vectored(cx, bytes);
+        self.note_write(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
