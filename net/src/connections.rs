@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -123,9 +123,7 @@ async fn accept(
                 return (stream, peer, permit);
             }
             Err(error) => {
-                if let Some(left_out) = log.accepts.permit(Instant::now()) {
-                    tracing::warn!(%error, left_out, "accept failed");
-                }
+                log.accepts.pass(|left_out| tracing::warn!(%error, left_out, "accept failed"));
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -182,9 +180,7 @@ async fn handshake(
         },
         Err(_) => format!("timeout after {} s", within.as_secs_f64()),
     };
-    if let Some(left_out) = log.handshakes.permit(Instant::now()) {
-        tracing::warn!(%peer, reason, left_out, "TLS handshake failed");
-    }
+    log.handshakes.pass(|left_out| tracing::warn!(%peer, reason, left_out, "TLS handshake failed"));
     None
 }
 
@@ -219,22 +215,20 @@ impl AsyncRead for Connection {
         }
         let peer = this.peer.address;
         if this.hello.as_mut().poll(cx).is_ready() {
-            if let Some(left_out) = this.log.silent.permit(Instant::now()) {
+            this.log.silent.pass(|left_out| {
                 tracing::info!(%peer, left_out, "connection closed: no request within the timeout");
-            }
+            });
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let before = buf.filled().len();
         let is_plain = matches!(*this.stream, Either::Left(_));
         std::task::ready!(this.stream.poll_read(cx, buf))?;
         let read = &buf.filled()[before..];
-        if is_plain
-            && *this.missing == PREFACE
-            && read.first() == Some(&TLS_HANDSHAKE)
-            && let Some(left_out) = this.log.handshakes.permit(Instant::now())
-        {
-            tracing::warn!(%peer, left_out,
-                "client speaks TLS and this server does not; use http:// instead of https://");
+        if is_plain && *this.missing == PREFACE && read.first() == Some(&TLS_HANDSHAKE) {
+            this.log.handshakes.pass(|left_out| {
+                tracing::warn!(%peer, left_out,
+                    "client speaks TLS and this server does not; use http:// instead of https://");
+            });
         }
         *this.missing = this.missing.saturating_sub(read.len());
         Poll::Ready(Ok(()))

@@ -27,10 +27,15 @@ impl LogLimiter {
         Self(Mutex::new(Tokens { left: BURST, since: None, left_out: 0 }))
     }
 
-    /// Returns `None` if a line must be dropped now. Otherwise returns the number of lines dropped since the last
-    /// passed line, for a field of the line. An inner `None` omits the field, because no line was dropped.
-    #[must_use]
-    pub fn permit(&self, now: Instant) -> Option<Option<NonZero<u64>>> {
+    /// Calls `log` unless the line must be dropped now. `log` receives the number of lines dropped since the last passed
+    /// line, for a field of the line. `None` omits the field, because no line was dropped.
+    pub fn pass(&self, log: impl FnOnce(Option<NonZero<u64>>)) {
+        if let Some(left_out) = self.permit(Instant::now()) {
+            log(left_out);
+        }
+    }
+
+    fn permit(&self, now: Instant) -> Option<Option<NonZero<u64>>> {
         let mut tokens = self.0.lock();
         let since = *tokens.since.get_or_insert(now);
         let seconds = now.saturating_duration_since(since).as_secs();

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap, HeaderValue};
@@ -176,10 +175,10 @@ impl CheckToken {
             Some(_) => "the token is wrong",
             None => "expected the header \"authorization: Bearer TOKEN\", found no token",
         };
-        if let Some(left_out) = self.log.permit(Instant::now()) {
+        self.log.pass(|left_out| {
             let peer = extensions.get::<Peer>().map(|peer| tracing::field::display(peer.address));
             tracing::warn!(peer, reason = refusal, left_out, "request refused");
-        }
+        });
         Err(Status::unauthenticated(refusal))
     }
 }

@@ -1,7 +1,5 @@
 //! gRPC statuses for failures of the oracle.
 
-use std::time::Instant;
-
 use exact2048_net::log_limiter::LogLimiter;
 use exact2048_net::status;
 use exact2048_net::text::with_causes;
@@ -21,9 +19,9 @@ pub fn of_query(error: &QueryError) -> Status {
             Status::failed_precondition(error.to_string())
         }
         QueryError::Read(unread) => {
-            if let Some(left_out) = LINES.permit(Instant::now()) {
+            LINES.pass(|left_out| {
                 tracing::error!(error = with_causes(unread), left_out, "request failed");
-            }
+            });
             of_read(unread)
         }
         QueryError::TooLarge(_) => Status::resource_exhausted(error.to_string()),
@@ -34,9 +32,7 @@ pub fn of_query(error: &QueryError) -> Status {
 
 /// Returns the status of a task that panicked.
 pub fn of_panic(error: &tokio::task::JoinError) -> Status {
-    if let Some(left_out) = LINES.permit(Instant::now()) {
-        tracing::error!(%error, left_out, "request failed");
-    }
+    LINES.pass(|left_out| tracing::error!(%error, left_out, "request failed"));
     Status::internal("the server failed on this request; see its log")
 }
 

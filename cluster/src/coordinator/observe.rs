@@ -1,7 +1,5 @@
 //! Logs and metrics of events.
 
-use std::time::Instant;
-
 use exact2048_coordinator::cluster::{Append, Event, JobState, WorkerId};
 use exact2048_net::log_limiter::LogLimiter;
 use exact2048_net::text::with_causes;
@@ -82,47 +80,39 @@ static REFUSED: LogLimiter = LogLimiter::new();
 
 /// Logs an invalid pull. `worker` is `None` if the pull's message could not be converted.
 pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
-    if let Some(left_out) = NOT_UNDERSTOOD.permit(Instant::now()) {
-        let worker = worker.map(tracing::field::display);
-        tracing::warn!(worker, %what, left_out, "invalid pull");
-    }
+    let worker = worker.map(tracing::field::display);
+    NOT_UNDERSTOOD.pass(|left_out| tracing::warn!(worker, %what, left_out, "invalid pull"));
 }
 
 /// Logs that a worker is refused.
 pub fn refused(worker: WorkerId, why: &dyn std::fmt::Display) {
-    if let Some(left_out) = REFUSED.permit(Instant::now()) {
-        tracing::warn!(%worker, %why, left_out, "worker refused");
-    }
+    REFUSED.pass(|left_out| tracing::warn!(%worker, %why, left_out, "worker refused"));
 }
 
 /// Logs and counts an event.
 pub fn log_event(event: &Event) {
     match event {
         Event::WorkerJoined { worker, threads, memory_bytes, address, again } => {
-            if let Some(left_out) = JOINED.permit(Instant::now()) {
-                let what = if *again { "worker restarted" } else { "worker joined" };
+            let what = if *again { "worker restarted" } else { "worker joined" };
+            JOINED.pass(|left_out| {
                 tracing::info!(%worker, threads, memory_bytes, address, left_out, "{what}");
-            }
+            });
         }
-        Event::WorkerLost { worker, leaving } => {
-            counter!(WORKERS_LOST).increment(u64::from(!leaving));
-            let Some(left_out) = LOST.permit(Instant::now()) else { return };
-            if *leaving {
-                tracing::info!(%worker, left_out, "worker left");
-            } else {
+        Event::WorkerLost { worker, leaving: true } => {
+            LOST.pass(|left_out| tracing::info!(%worker, left_out, "worker left"));
+        }
+        Event::WorkerLost { worker, leaving: false } => {
+            counter!(WORKERS_LOST).increment(1);
+            LOST.pass(|left_out| {
                 tracing::warn!(%worker, left_out, "worker lost, silent for longer than its lease");
-            }
+            });
         }
         Event::WorkerFailed { worker, epoch, failure } => {
-            if let Some(left_out) = FAILED.permit(Instant::now()) {
-                let epoch = epoch.map(|epoch| epoch.to_string());
-                tracing::warn!(%worker, epoch, %failure, left_out, "worker failed");
-            }
+            let epoch = epoch.map(|epoch| epoch.to_string());
+            FAILED.pass(|left_out| tracing::warn!(%worker, epoch, %failure, left_out, "worker failed"));
         }
         Event::WorkerWell { worker } => {
-            if let Some(left_out) = WELL.permit(Instant::now()) {
-                tracing::info!(%worker, left_out, "worker recovered");
-            }
+            WELL.pass(|left_out| tracing::info!(%worker, left_out, "worker recovered"));
         }
         Event::EpochBegan(share) => {
             counter!(EPOCHS).increment(1);

@@ -1,6 +1,6 @@
 //! Authentication of peers. Only the members of an epoch know its secret.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use exact2048_coordinator::cluster::{EpochId, Secret, Share};
 use exact2048_net::log_limiter::LogLimiter;
@@ -67,8 +67,6 @@ pub fn not_in(epoch: EpochId) -> Status {
 fn denied(epoch: EpochId) -> Status {
     static LINES: LogLimiter = LogLimiter::new();
     counter!(observe::DENIED).increment(1);
-    if let Some(left_out) = LINES.permit(Instant::now()) {
-        tracing::warn!(%epoch, left_out, "caller refused, wrong secret of the epoch");
-    }
+    LINES.pass(|left_out| tracing::warn!(%epoch, left_out, "caller refused, wrong secret of the epoch"));
     Status::permission_denied(format!("expected the secret of epoch {epoch}, found another"))
 }
