@@ -2,94 +2,20 @@
 
 use exact2048_game::{Discount, KeptLayers, Spawner};
 use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::wire::{discount_of, spawner_of};
 
 /// A job, as `--json` prints it.
-#[derive(Debug, Serialize)]
-pub struct JobView {
-    job: String,
-    state: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    failure: String,
-    cancelling: bool,
-    checking: bool,
-    trouble: String,
-    board: String,
-    objective: String,
-    spawn4: String,
-    /// The discount; absent without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    discount: Option<String>,
-    /// The spawner; absent if it is chance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spawner: Option<String>,
-    /// The position from which the run begins; absent if it begins with the starts of games.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
-    precision: u32,
-    until_layer: Option<u32>,
-    /// The kept layers, in the syntax of `--keep`.
-    keep: String,
-    /// Whether the run also stores the best move of every state.
-    best_moves: bool,
-    /// Step to which stored values are rounded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value_step: Option<String>,
-    run: String,
-    phase: Option<&'static str>,
-    layer: Option<u32>,
-    first_layer: Option<u32>,
-    last_layer: Option<u32>,
-    states: u64,
-    states_total: Option<u64>,
-    states_per_second: f64,
-    done: f64,
-    eta_seconds: Option<f64>,
-    job_eta_seconds: Option<f64>,
-    bytes: u64,
-    /// Bytes of the run on disk. This field and the next two are present if the run has a disk limit and was opened.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_on_disk: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    peak_disk_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    disk_limit_bytes: Option<u64>,
-    retries: u64,
-    epochs: u64,
-    worker_count: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fingerprint: Option<String>,
-}
+#[derive(Debug)]
+pub struct JobView(Job);
 
 /// A worker, as `--json` prints it.
-#[derive(Debug, Serialize)]
-pub struct WorkerView {
-    worker: String,
-    address: String,
-    threads: u32,
-    memory_bytes: u64,
-    activity: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    job: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_layer: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_layer: Option<u32>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    reason: String,
-    #[serde(skip_serializing_if = "is_zero")]
-    backoff_seconds: f64,
-    silent_seconds: f64,
-}
-
-fn is_zero(seconds: &f64) -> bool {
-    *seconds == 0.0
-}
+#[derive(Debug)]
+pub struct WorkerView(Worker);
 
 /// The whole visible state, as `--json` prints it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, serde::Serialize)]
 #[serde(untagged)]
 pub enum StatusView {
     /// A cluster.
@@ -127,64 +53,102 @@ impl StatusView {
 
 impl From<&Job> for JobView {
     fn from(job: &Job) -> Self {
-        let parameters = job.parameters.clone().unwrap_or_default();
-        Self {
-            job: job.name.clone(),
-            state: state_name(job.state()),
-            failure: job.failure.clone(),
-            cancelling: job.cancelling,
-            checking: job.checking,
-            trouble: job.trouble.clone(),
-            board: board_text(&parameters),
-            spawn4: spawn4(&parameters),
-            discount: Some(discount(&parameters)).filter(|&d| d != Discount::NONE).map(|d| d.to_string()),
-            from: parameters.position.clone(),
-            spawner: Some(spawner(&parameters)).filter(|&s| s != Spawner::Random).map(|s| s.to_string()),
-            objective: parameters.objective.clone(),
-            precision: parameters.precision_bits,
-            until_layer: parameters.until_layer,
-            keep: kept(&parameters).to_string(),
-            best_moves: parameters.best_moves,
-            value_step: Some(parameters.value_step).filter(|step| !step.is_empty()),
-            run: job.run_url.clone(),
-            phase: phase_name(job.pass()),
-            layer: job.layer,
-            first_layer: job.first_layer,
-            last_layer: job.last_layer,
-            states: job.states_done,
-            states_total: job.states_total,
-            states_per_second: job.states_per_second,
-            done: job.done,
-            eta_seconds: job.eta_seconds,
-            job_eta_seconds: job.job_eta_seconds,
-            bytes: job.bytes,
-            bytes_on_disk: job.disk.map(|disk| disk.bytes),
-            peak_disk_bytes: job.disk.map(|disk| disk.peak_bytes),
-            disk_limit_bytes: job.disk.map(|disk| disk.limit_bytes),
-            retries: job.retries,
-            epochs: job.epochs,
-            worker_count: job.workers,
-            fingerprint: Some(job.fingerprint.clone()).filter(|text| !text.is_empty()),
-        }
+        Self(job.clone())
     }
 }
 
 impl From<&Worker> for WorkerView {
     fn from(worker: &Worker) -> Self {
-        Self {
-            worker: worker.id.clone(),
-            address: worker.address.clone(),
-            threads: worker.threads,
-            memory_bytes: worker.memory_bytes,
-            activity: activity_name(worker.activity()),
-            job: worker.job.clone(),
-            first_layer: worker.first_layer,
-            last_layer: worker.last_layer,
-            reason: worker.reason.clone(),
-            backoff_seconds: worker.backoff_seconds,
-            silent_seconds: worker.silent_seconds,
-        }
+        Self(worker.clone())
     }
+}
+
+impl Serialize for JobView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(job) = self;
+        let parameters = &job.parameters.clone().unwrap_or_default();
+        let discount = Some(discount(parameters)).filter(|&discount| discount != Discount::NONE);
+        let spawner = Some(spawner(parameters)).filter(|&spawner| spawner != Spawner::Random);
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("job", &job.name)?;
+        fields.serialize_entry("state", state_name(job.state()))?;
+        present(&mut fields, "failure", filled(&job.failure))?;
+        fields.serialize_entry("cancelling", &job.cancelling)?;
+        fields.serialize_entry("checking", &job.checking)?;
+        fields.serialize_entry("trouble", &job.trouble)?;
+        fields.serialize_entry("board", &board_text(parameters))?;
+        fields.serialize_entry("objective", &parameters.objective)?;
+        fields.serialize_entry("spawn4", &spawn4(parameters))?;
+        // Absent without a discount.
+        present(&mut fields, "discount", discount.map(|discount| discount.to_string()))?;
+        // Absent if the spawner is chance.
+        present(&mut fields, "spawner", spawner.map(|spawner| spawner.to_string()))?;
+        // The position from which the run begins; absent if it begins with the starts of games.
+        present(&mut fields, "from", parameters.position.as_ref())?;
+        fields.serialize_entry("precision", &parameters.precision_bits)?;
+        fields.serialize_entry("until_layer", &parameters.until_layer)?;
+        // The kept layers, in the syntax of `--keep`.
+        fields.serialize_entry("keep", &kept(parameters).to_string())?;
+        // Whether the run also stores the best move of every state.
+        fields.serialize_entry("best_moves", &parameters.best_moves)?;
+        // Step to which stored values are rounded.
+        present(&mut fields, "value_step", filled(&parameters.value_step))?;
+        fields.serialize_entry("run", &job.run_url)?;
+        fields.serialize_entry("phase", &phase_name(job.pass()))?;
+        fields.serialize_entry("layer", &job.layer)?;
+        fields.serialize_entry("first_layer", &job.first_layer)?;
+        fields.serialize_entry("last_layer", &job.last_layer)?;
+        fields.serialize_entry("states", &job.states_done)?;
+        fields.serialize_entry("states_total", &job.states_total)?;
+        fields.serialize_entry("states_per_second", &job.states_per_second)?;
+        fields.serialize_entry("done", &job.done)?;
+        fields.serialize_entry("eta_seconds", &job.eta_seconds)?;
+        fields.serialize_entry("job_eta_seconds", &job.job_eta_seconds)?;
+        fields.serialize_entry("bytes", &job.bytes)?;
+        // Bytes of the run on disk. This field and the next two are present if the run has a disk limit and was opened.
+        present(&mut fields, "bytes_on_disk", job.disk.map(|disk| disk.bytes))?;
+        present(&mut fields, "peak_disk_bytes", job.disk.map(|disk| disk.peak_bytes))?;
+        present(&mut fields, "disk_limit_bytes", job.disk.map(|disk| disk.limit_bytes))?;
+        fields.serialize_entry("retries", &job.retries)?;
+        fields.serialize_entry("epochs", &job.epochs)?;
+        fields.serialize_entry("worker_count", &job.workers)?;
+        present(&mut fields, "fingerprint", filled(&job.fingerprint))?;
+        fields.end()
+    }
+}
+
+impl Serialize for WorkerView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(worker) = self;
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("worker", &worker.id)?;
+        fields.serialize_entry("address", &worker.address)?;
+        fields.serialize_entry("threads", &worker.threads)?;
+        fields.serialize_entry("memory_bytes", &worker.memory_bytes)?;
+        fields.serialize_entry("activity", activity_name(worker.activity()))?;
+        present(&mut fields, "job", filled(&worker.job))?;
+        present(&mut fields, "first_layer", worker.first_layer)?;
+        present(&mut fields, "last_layer", worker.last_layer)?;
+        present(&mut fields, "reason", filled(&worker.reason))?;
+        let backoff = Some(worker.backoff_seconds).filter(|&seconds| seconds != 0.0);
+        present(&mut fields, "backoff_seconds", backoff)?;
+        fields.serialize_entry("silent_seconds", &worker.silent_seconds)?;
+        fields.end()
+    }
+}
+
+/// Adds a field if it has a value.
+fn present<M: SerializeMap>(
+    fields: &mut M,
+    name: &'static str,
+    value: Option<impl Serialize>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| fields.serialize_entry(name, &value))
+}
+
+/// Returns a text unless it is empty.
+fn filled(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// The workers that work on a job.
