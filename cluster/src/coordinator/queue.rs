@@ -1,13 +1,14 @@
 //! Queue of jobs, stored as a journal in its own folder of the store. The process that writes the journal owns the
 //! store.
 
+use exact2048_coordinator::cluster::Submission;
 use exact2048_solution::RunError;
 use exact2048_storage::{ErrorKind, Location, Place, RunDir, RunId, StorageError, TypedRun};
 use serde_json::json;
 
 use super::AppendError;
 use super::owned::{Journal, OpenJournal, OwnedJournal};
-use super::queue_records::{QueueRecord, QueuedJob, replay};
+use super::queue_records::{QueueRecord, replay};
 use crate::names;
 use crate::wire::OpeningId;
 
@@ -118,7 +119,7 @@ impl Queue {
     ///
     /// [`QueueError::Owned`] if another coordinator on this machine has the queue open. Otherwise an error of opening a
     /// [`TypedRun`] for writing, or of the contents of the place.
-    pub fn open(store: &Location) -> Result<(Self, Vec<QueuedJob>), QueueError> {
+    pub fn open(store: &Location) -> Result<(Self, Vec<Submission>), QueueError> {
         if RunDir::find(store)?.is_some() {
             return Err(QueueError::IsARun { place: store.place() });
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use exact2048_coordinator::cluster::{JobId, JobState, JobSummary};
+use exact2048_coordinator::cluster::{JobId, JobState, JobSummary, Submission};
 use exact2048_game::Params;
 use serde::{Deserialize, Serialize};
 
@@ -123,30 +123,6 @@ impl From<JobOutcome> for JobState {
     }
 }
 
-/// A job of the queue.
-#[derive(Clone, PartialEq, Debug)]
-pub struct QueuedJob {
-    /// The job.
-    pub job: JobId,
-    /// Parameters of the run.
-    pub params: Params,
-    /// Disk limit of the run in bytes, if any.
-    pub disk_limit: Option<u64>,
-    /// State of the job: its outcome, or [`JobState::Queued`] if it has not ended.
-    pub state: JobState,
-    /// Progress of the job in its last record of an end or of progress.
-    pub summary: JobSummary,
-    /// Whether the run was created.
-    pub has_run: bool,
-}
-
-impl QueuedJob {
-    fn new(job: JobId, params: Params, disk_limit: Option<u64>) -> Self {
-        let (state, summary) = (JobState::Queued, JobSummary::default());
-        Self { job, params, disk_limit, state, summary, has_run: false }
-    }
-}
-
 /// Replays the numbered records of a journal. Returns the jobs in order of their turns, or an error that names the
 /// invalid record.
 ///
@@ -154,7 +130,7 @@ impl QueuedJob {
 /// it. So a journal may submit an existing job again, even with other parameters. Then the later submission counts,
 /// because the coordinator knew only that one. A journal may also contain records of a forgotten job, which change
 /// nothing.
-pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
+pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<Submission>, String> {
     let (mut jobs, mut places, mut forgotten) = (BTreeMap::new(), HashMap::new(), HashSet::new());
     for (number, record) in records {
         let wrong = |what: String| format!("cannot read record {number} of the queue: {what}");
@@ -167,7 +143,7 @@ pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>,
             (QueueRecord::Submitted { job, params, disk_bytes }, known) => {
                 known.and_then(|at| jobs.remove(&at));
                 places.insert(job.clone(), number);
-                jobs.insert(number, QueuedJob::new(job, params, disk_bytes));
+                jobs.insert(number, new(job, params, disk_bytes));
             }
             (QueueRecord::Begun { .. }, Some(at)) => {
                 jobs.entry(at).and_modify(|job| job.has_run = true);
@@ -187,7 +163,7 @@ pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>,
             }
             (QueueRecord::Resumed { job }, Some(at)) => {
                 if let Some(resumed) = jobs.remove(&at) {
-                    jobs.insert(number, QueuedJob { state: JobState::Queued, ..resumed });
+                    jobs.insert(number, Submission { state: JobState::Queued, ..resumed });
                 }
                 places.insert(job, number);
             }
@@ -201,6 +177,12 @@ pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>,
         }
     }
     Ok(jobs.into_values().collect())
+}
+
+/// Creates a submitted job whose run was not created yet.
+fn new(job: JobId, params: Params, disk_limit: Option<u64>) -> Submission {
+    let (state, summary) = (JobState::Queued, JobSummary::default());
+    Submission { job, params, disk_limit, least_memory: None, state, summary, has_run: false }
 }
 
 #[cfg(test)]
@@ -222,8 +204,8 @@ pub(super) mod tests {
         QueueRecord::Submitted { job: job(name), params: params("2x2"), disk_bytes: None }
     }
 
-    pub fn names(jobs: &[QueuedJob]) -> Vec<(&str, bool)> {
-        let is_cancelled = |queued: &QueuedJob| queued.state == JobState::Cancelled;
+    pub fn names(jobs: &[Submission]) -> Vec<(&str, bool)> {
+        let is_cancelled = |queued: &Submission| queued.state == JobState::Cancelled;
         jobs.iter().map(|queued| (queued.job.0.as_str(), is_cancelled(queued))).collect()
     }
 

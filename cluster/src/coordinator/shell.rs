@@ -19,7 +19,6 @@ use super::known::Known;
 use super::ledger::Ledger;
 use super::notes::note_jobs;
 use super::queue::Queue;
-use super::queue_records::QueuedJob;
 use super::requests::{Requests, WantedJob};
 use super::work::{Orders, Pending};
 use crate::random;
@@ -109,13 +108,11 @@ impl Shell {
 }
 
 /// Hands a job of the queue to the cluster.
-fn restore(driver: &Driver, store: &Location, queued: QueuedJob) -> Result<()> {
-    let QueuedJob { job, params, disk_limit, state, summary, has_run } = queued;
-    let known = Known::new(params.clone(), disk_limit, store.child(&job.0)?)?;
-    let submission =
-        Submission { job: job.clone(), params, disk_limit, least_memory: None, state, summary, has_run };
+fn restore(driver: &Driver, store: &Location, queued: Submission) -> Result<()> {
+    let location = store.child(&queued.job.0)?;
+    let known = Known::new(queued.params.clone(), queued.disk_limit, location)?;
     Ok(driver.with(|state, now| {
-        state.jobs.insert(job, known);
-        state.cluster.restore(now, submission)
+        state.jobs.insert(queued.job.clone(), known);
+        state.cluster.restore(now, queued)
     })?)
 }
