@@ -146,7 +146,7 @@ mod tests {
         assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));
         for _ in 0..10 {
             let before = look();
-            shell.driver.mark_stale();
+            shell.driver.board.mark_stale();
             assert!(!Arc::ptr_eq(&before, &look()));
         }
     }

@@ -13,14 +13,13 @@ use exact2048_storage::{ErrorKind, RunDir};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::driver::Driver;
+use super::driver::{Driver, Work};
 use super::estimates::{Estimates, JobEstimate};
 use super::job_run::{Contents, DiskLimit, JobRun, RecordError};
 use super::known::HeldRun;
 use super::ledger::Ledger;
 use super::queue_records::QueueRecord;
 use super::statuses::gone;
-use super::work::Work;
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
 /// Carries out orders on journals, runs and shards.
@@ -39,7 +38,7 @@ impl Carrier {
     /// Carries out orders one at a time until the coordinator stops. The order under way is finished then. Examinations
     /// of runs go on beside the orders.
     pub async fn carry_out(self, mut work: UnboundedReceiver<Work>) {
-        let stop = self.driver.stop();
+        let stop = &self.driver.stop;
         while let Some(Some(work)) = stop.run_until_cancelled(work.recv()).await {
             if let Work::Errand(Errand::Examine(claim)) = work {
                 // Reading a shard takes long, so other orders do not wait for it.

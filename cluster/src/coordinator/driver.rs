@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::cluster::{Cluster, ClusterError, Event, JobId, Pull, PullDecision, Refusal};
+use exact2048_coordinator::cluster::{
+    Append, Cluster, ClusterError, Errand, Event, JobId, Pull, PullDecision, Refusal,
+};
 use exact2048_proto::v1;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
@@ -16,34 +18,53 @@ use super::known::State;
 use super::observe;
 use super::signals::Signals;
 use super::statuses::stopping;
-use super::work::{Orders, Work};
 use crate::wire::{Answer, cluster_status, job_message, refusal_status};
+
+/// Work on the journals and shards of jobs.
+#[derive(Clone)]
+pub(super) enum Work {
+    Append(Append),
+    Errand(Errand),
+    /// Releases the runs that are no longer needed, so that other processes can open them.
+    Release,
+}
 
 /// Connects the pure code of a coordinator to a clock. The driver makes no decisions.
 pub(super) struct Driver {
     begun: Instant,
     state: Mutex<State>,
-    signals: Signals,
-    orders: Orders,
-    board: Board,
+    pub signals: Signals,
+    orders: UnboundedSender<Work>,
+    news: UnboundedSender<JobId>,
+    pub board: Board,
     /// Reason why this coordinator stopped working; set if another one owns the store.
-    fenced: OnceLock<String>,
+    pub fenced: OnceLock<String>,
     /// Cancelled when this coordinator must end.
-    stop: CancellationToken,
+    pub stop: CancellationToken,
+}
+
+/// Orders of the pure code, on their way to the code that carries them out.
+pub(super) struct Pending {
+    pub work: UnboundedReceiver<Work>,
+    /// Jobs whose end or progress is to be written to the queue.
+    pub news: UnboundedReceiver<JobId>,
 }
 
 impl Driver {
     /// Drives a cluster without jobs. `stop` is cancelled when another coordinator fences this one off.
-    pub fn new(cluster: Cluster, orders: Orders, stop: CancellationToken) -> Self {
-        Self {
+    pub fn new(cluster: Cluster, stop: CancellationToken) -> (Self, Pending) {
+        let ((orders, work), (news, to_note)) = (unbounded_channel(), unbounded_channel());
+        let driver = Self {
             begun: Instant::now(),
             state: Mutex::new(State { cluster, jobs: BTreeMap::new() }),
             signals: Signals::default(),
             orders,
+            news,
             board: Board::default(),
             fenced: OnceLock::new(),
             stop,
-        }
+        };
+        (driver, Pending { work, news: to_note })
     }
 
     /// Calls the pure code, and passes on its events, orders and signals.
@@ -56,24 +77,31 @@ impl Driver {
         }
         let appends = state.cluster.take_appends().into_iter().map(Work::Append);
         let errands = state.cluster.take_errands().into_iter().map(Work::Errand);
-        appends.chain(errands).for_each(|work| self.orders.order(work));
+        appends.chain(errands).for_each(|work| self.order(work));
         let signal = state.cluster.signal();
         drop(state);
         self.signals.publish(signal);
         result
     }
 
+    /// Orders work. A stopping coordinator has no receiver and ignores the order.
+    fn order(&self, work: Work) {
+        let _ = self.orders.send(work);
+    }
+
     fn follow(&self, event: Event) {
-        match event {
+        let changed = match event {
             Event::Job { job, state } => {
                 self.board.mark_stale();
-                self.signals.job_changed();
-                if state.has_ended() {
-                    self.orders.note(job);
-                }
+                self.signals.job_states.send_modify(|changes| *changes += 1);
+                state.has_ended().then_some(job)
             }
-            Event::Progress { job } => self.orders.note(job),
-            _ => {}
+            Event::Progress { job } => Some(job),
+            _ => None,
+        };
+        if let Some(job) = changed {
+            // A stopping coordinator has no receiver.
+            let _ = self.news.send(job);
         }
     }
 
@@ -102,11 +130,6 @@ impl Driver {
                 return Err(stopping());
             }
         }
-    }
-
-    /// Returns a receiver for the number of changes of jobs' states.
-    pub fn job_states(&self) -> watch::Receiver<u64> {
-        self.signals.job_states()
     }
 
     /// Returns the visible state, shared by all callers within a fifth of a second unless it became stale meanwhile.
@@ -139,11 +162,6 @@ impl Driver {
         found.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
     }
 
-    /// Makes the next snapshot show the latest decisions.
-    pub fn mark_stale(&self) {
-        self.board.mark_stale();
-    }
-
     /// Publishes the state of the cluster as metrics.
     pub fn record_metrics(&self) {
         let states = self.with(|state, _| state.cluster.states());
@@ -160,7 +178,7 @@ impl Driver {
                 state.not_needed().is_empty()
             });
             if !is_idle {
-                self.orders.order(Work::Release);
+                self.order(Work::Release);
             }
         }
     }
@@ -171,15 +189,5 @@ impl Driver {
         let _ = self.fenced.set(reason);
         self.with(|state, now| state.cluster.fence(now));
         self.stop.cancel();
-    }
-
-    /// Returns why this coordinator stopped working, if another one owns the store.
-    pub fn fenced(&self) -> Option<&str> {
-        self.fenced.get().map(String::as_str)
-    }
-
-    /// Returns the token that is cancelled when this coordinator must end.
-    pub fn stop(&self) -> &CancellationToken {
-        &self.stop
     }
 }

@@ -99,7 +99,7 @@ impl Ledger {
 
     /// Checks regularly that no other coordinator has taken over.
     pub async fn keep_watch(self) {
-        let stop = self.driver.stop();
+        let stop = &self.driver.stop;
         while stop.run_until_cancelled(tokio::time::sleep(CONFIRM)).await.is_some() {
             let ledger = self.clone();
             match spawn_blocking(move || ledger.confirm()).await {

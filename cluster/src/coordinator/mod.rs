@@ -7,9 +7,9 @@
 //! | `owned` | a journal that this process owns; a repeated append adds one record |
 //! | `job_run`, `records` | the journal of a job's run, and the records for this journal |
 //! | [`Shell`] (`shell`) | opens a store and runs the parts below |
-//! | `driver` | calls the pure code with the time |
+//! | `driver` | calls the pure code with the time, and passes on its orders |
 //! | `known`, `signals` | the shell's data about jobs; news for waiting calls |
-//! | `work`, `carry_out` | orders of the pure code, and their execution |
+//! | `carry_out` | executes the orders of the pure code |
 //! | `ledger`, `notes` | access to the queue for all parts; writes ends and progress of jobs to the queue |
 //! | `requests` | requests of clients |
 //! | `recheck` | rereads the shards of a finished job |
@@ -41,7 +41,6 @@ mod service;
 mod shell;
 mod signals;
 mod statuses;
-mod work;
 
 use exact2048_net::text::chain;
 use exact2048_solution::RunError;

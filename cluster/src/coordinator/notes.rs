@@ -21,13 +21,13 @@ pub(super) async fn note_jobs(driver: Arc<Driver>, ledger: Ledger, mut news: Unb
     let (mut waiting, mut written) = (BTreeSet::new(), BTreeMap::new());
     loop {
         let next = if waiting.is_empty() {
-            driver.stop().run_until_cancelled(news.recv()).await
+            driver.stop.run_until_cancelled(news.recv()).await
         } else {
             let soon = tokio::time::sleep(NOTE_AGAIN);
             tokio::select! {
                 next = news.recv() => Some(next),
                 () = soon => Some(waiting.first().cloned()),
-                () = driver.stop().cancelled() => None,
+                () = driver.stop.cancelled() => None,
             }
         };
         let Some(Some(job)) = next else { break };
@@ -43,7 +43,7 @@ pub(super) async fn note_jobs(driver: Arc<Driver>, ledger: Ledger, mut news: Unb
     }
     for (job, before) in written {
         let now = driver.with(|state, _| state.cluster.job_summary(&job).cloned());
-        if driver.fenced().is_none()
+        if driver.fenced.get().is_none()
             && now.is_some_and(|now| now != before)
             && let Err(status) = note_job(&driver, &ledger, &job).await
         {

@@ -35,11 +35,11 @@ pub(super) fn begin(driver: &Arc<Driver>, ledger: &Ledger, job: &JobId) -> Resul
         let known = state.jobs.get(job).filter(|_| is_new);
         Ok(known.map(|known| (known.location.clone(), known.params.clone())))
     });
-    driver.mark_stale();
+    driver.board.mark_stale();
     let Some((location, params)) = begun.map_err(|error| cluster_status(&error))? else { return Ok(()) };
     tracing::info!(%job, "rereading shards of a job");
     let (driver, ledger, job) = (Arc::clone(driver), ledger.clone(), job.clone());
-    let stop = driver.stop().clone();
+    let stop = driver.stop.clone();
     tokio::spawn(async move {
         let read = spawn_blocking(move || {
             let read = damaged_commits(&location, &params, &stop).map_err(|error| with_causes(&error));
@@ -65,7 +65,7 @@ async fn end(driver: &Driver, ledger: &Ledger, job: &JobId, read: Result<Vec<Com
         tracing::warn!(%job, error, "cannot reread shards of a job");
     }
     driver.with(|state, _| state.cluster.end_check(job, failure));
-    driver.mark_stale();
+    driver.board.mark_stale();
 }
 
 /// Returns a finished job to the queue, to compute the layers of these commits again.

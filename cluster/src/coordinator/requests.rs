@@ -173,7 +173,7 @@ impl Requests {
                 state.jobs.remove(&job);
                 state.cluster.forget(now, &job)
             })?;
-            self.driver.mark_stale();
+            self.driver.board.mark_stale();
             Ok(last)
         })
         .await
@@ -189,7 +189,7 @@ impl Requests {
 
     /// Returns a job after a decision about it. The next snapshot shows the decision too.
     fn decided(&self, job: &JobId) -> Result<v1::Job, Status> {
-        self.driver.mark_stale();
+        self.driver.board.mark_stale();
         self.driver.job_view(job)
     }
 

@@ -160,7 +160,7 @@ fn watch(
     driver: Arc<Driver>,
     job: Option<JobId>,
 ) -> impl Stream<Item = Result<WatchResponse, Status>> + Send {
-    let job_states = driver.job_states();
+    let job_states = driver.signals.job_states.subscribe();
     let watcher = Watcher { driver, job, job_states, last: None, ended: false };
     futures_util::stream::unfold(watcher, async |mut watcher| {
         let next = watcher.next().await?;
@@ -192,7 +192,7 @@ impl Watcher {
         tokio::select! {
             () = tokio::time::sleep(pause) => None,
             Ok(()) = self.job_states.changed(), if is_one => None,
-            () = self.driver.stop().cancelled() => {
+            () = self.driver.stop.cancelled() => {
                 self.ended = true;
                 Some(stopping())
             }

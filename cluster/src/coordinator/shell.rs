@@ -13,14 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::carry_out::Carrier;
-use super::driver::Driver;
+use super::driver::{Driver, Pending};
 use super::estimates::Estimates;
 use super::known::Known;
 use super::ledger::Ledger;
 use super::notes::note_jobs;
 use super::queue::Queue;
 use super::requests::{Requests, WantedJob};
-use super::work::{Orders, Pending};
 use crate::random;
 
 /// A coordinator.
@@ -52,8 +51,8 @@ impl Shell {
         // The numbers of epochs are above 0, because workers use 0 for no epoch.
         let (first_epoch, step) = (EpochId::first_of(queue.fence()), config.lease / 5);
         let cluster = Cluster::new(first_epoch, config, secrets, Duration::ZERO);
-        let (orders, pending) = Orders::new();
-        let driver = Arc::new(Driver::new(cluster, orders, stop));
+        let (driver, pending) = Driver::new(cluster, stop);
+        let driver = Arc::new(driver);
         jobs.into_iter().try_for_each(|job| restore(&driver, &store, job))?;
         driver.with(|state, now| state.cluster.tick(now));
         let ledger = Ledger::new(Arc::clone(&driver), queue);
@@ -103,7 +102,7 @@ impl Shell {
     /// Returns why this coordinator stopped working, if another one owns the store.
     #[must_use]
     pub fn fenced(&self) -> Option<&str> {
-        self.driver.fenced()
+        self.driver.fenced.get().map(String::as_str)
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Signals {
     urgent: watch::Sender<Signal>,
     progress: watch::Sender<Option<EpochProgress>>,
     /// Counts changes of jobs' states.
-    job_states: watch::Sender<u64>,
+    pub job_states: watch::Sender<u64>,
 }
 
 /// A pull that waits for news.
@@ -25,16 +25,6 @@ impl Signals {
         let urgent = Signal { progress: None, ..signal };
         self.urgent.send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
         self.progress.send_if_modified(|known| std::mem::replace(known, signal.progress) != signal.progress);
-    }
-
-    /// Publishes that the state of a job has changed.
-    pub fn job_changed(&self) {
-        self.job_states.send_modify(|changes| *changes += 1);
-    }
-
-    /// Returns a receiver for the number of changes of jobs' states.
-    pub fn job_states(&self) -> watch::Receiver<u64> {
-        self.job_states.subscribe()
     }
 
     pub fn listen(&self) -> Listener {
