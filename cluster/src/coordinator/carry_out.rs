@@ -25,16 +25,12 @@ use super::{AppendError, is_out_of_files, observe, recheck, records};
 /// Carries out orders on journals, runs and shards.
 #[derive(Clone)]
 pub(super) struct Carrier {
-    driver: Arc<Driver>,
-    ledger: Ledger,
-    estimates: Arc<Estimates>,
+    pub driver: Arc<Driver>,
+    pub ledger: Ledger,
+    pub estimates: Arc<Estimates>,
 }
 
 impl Carrier {
-    pub fn new(driver: Arc<Driver>, ledger: Ledger, estimates: Arc<Estimates>) -> Self {
-        Self { driver, ledger, estimates }
-    }
-
     /// Carries out orders one at a time until the coordinator stops. The order under way is finished then. Examinations
     /// of runs go on beside the orders.
     pub async fn carry_out(self, mut work: UnboundedReceiver<Work>) {

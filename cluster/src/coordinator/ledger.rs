@@ -27,7 +27,7 @@ const CONFIRM: Duration = Duration::from_secs(10);
 /// The queue of a coordinator.
 #[derive(Clone)]
 pub(super) struct Ledger {
-    driver: Arc<Driver>,
+    pub driver: Arc<Driver>,
     queue: Arc<Mutex<Queue>>,
     /// Held during a change of the queue.
     changing: Arc<tokio::sync::Mutex<()>>,

@@ -1,14 +1,12 @@
 //! Writes the ends and the progress of jobs to the queue, so the next coordinator need not open their runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{JobId, JobSummary};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tonic::Status;
 
-use super::driver::Driver;
 use super::ledger::Ledger;
 use super::queue_records::{JobOutcome, QueueRecord};
 
@@ -17,7 +15,8 @@ const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Writes the ends and progress of jobs until the coordinator stops, and retries failed writes. At the end, writes the
 /// progress that is not written yet.
-pub(super) async fn note_jobs(driver: Arc<Driver>, ledger: Ledger, mut news: UnboundedReceiver<JobId>) {
+pub(super) async fn note_jobs(ledger: Ledger, mut news: UnboundedReceiver<JobId>) {
+    let driver = &ledger.driver;
     let (mut waiting, mut written) = (BTreeSet::new(), BTreeMap::new());
     loop {
         let next = if waiting.is_empty() {
@@ -32,7 +31,7 @@ pub(super) async fn note_jobs(driver: Arc<Driver>, ledger: Ledger, mut news: Unb
         };
         let Some(Some(job)) = next else { break };
         waiting.insert(job.clone());
-        match note_job(&driver, &ledger, &job).await {
+        match note_job(&ledger, &job).await {
             Ok(progress) => {
                 waiting.remove(&job);
                 written.remove(&job);
@@ -45,7 +44,7 @@ pub(super) async fn note_jobs(driver: Arc<Driver>, ledger: Ledger, mut news: Unb
         let now = driver.with(|state, _| state.cluster.job_summary(&job).cloned());
         if driver.fenced.get().is_none()
             && now.is_some_and(|now| now != before)
-            && let Err(status) = note_job(&driver, &ledger, &job).await
+            && let Err(status) = note_job(&ledger, &job).await
         {
             tracing::warn!(%job, error = status.message(), "cannot write the last progress of a job to the queue");
         }
@@ -53,9 +52,9 @@ pub(super) async fn note_jobs(driver: Arc<Driver>, ledger: Ledger, mut news: Unb
 }
 
 /// Writes the end of a job to the queue, or its progress. Returns the progress.
-async fn note_job(driver: &Driver, ledger: &Ledger, job: &JobId) -> Result<Option<JobSummary>, Status> {
+async fn note_job(ledger: &Ledger, job: &JobId) -> Result<Option<JobSummary>, Status> {
     let _turn = ledger.turn().await;
-    let found = driver.with(|state, _| {
+    let found = ledger.driver.with(|state, _| {
         let outcome = JobOutcome::of(state.cluster.job_state(job)?);
         Some((outcome, state.cluster.job_summary(job)?.clone()))
     });

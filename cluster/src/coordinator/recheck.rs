@@ -2,7 +2,6 @@
 //! of other jobs, and report those that they cannot read.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{Claim, Examined, JobId};
 use exact2048_game::Params;
@@ -14,7 +13,6 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::driver::Driver;
 use super::ledger::Ledger;
 use super::queue_records::QueueRecord;
 use crate::wire::cluster_status;
@@ -29,7 +27,8 @@ const THREADS: usize = 2;
 /// # Errors
 ///
 /// NOT_FOUND.
-pub(super) fn begin(driver: &Arc<Driver>, ledger: &Ledger, job: &JobId) -> Result<(), Status> {
+pub(super) fn begin(ledger: &Ledger, job: &JobId) -> Result<(), Status> {
+    let driver = &ledger.driver;
     let begun = driver.with(|state, _| {
         let is_new = state.cluster.begin_check(job)?;
         let known = state.jobs.get(job).filter(|_| is_new);
@@ -38,8 +37,7 @@ pub(super) fn begin(driver: &Arc<Driver>, ledger: &Ledger, job: &JobId) -> Resul
     driver.board.mark_stale();
     let Some((location, params)) = begun.map_err(|error| cluster_status(&error))? else { return Ok(()) };
     tracing::info!(%job, "rereading shards of a job");
-    let (driver, ledger, job) = (Arc::clone(driver), ledger.clone(), job.clone());
-    let stop = driver.stop.clone();
+    let (ledger, job, stop) = (ledger.clone(), job.clone(), driver.stop.clone());
     tokio::spawn(async move {
         let read = spawn_blocking(move || {
             let read = damaged_commits(&location, &params, &stop).map_err(|error| with_causes(&error));
@@ -47,16 +45,16 @@ pub(super) fn begin(driver: &Arc<Driver>, ledger: &Ledger, job: &JobId) -> Resul
             if stop.is_cancelled() { Err("the coordinator is stopping".to_owned()) } else { read }
         });
         let read = read.await.unwrap_or_else(|panic| Err(panic.to_string()));
-        end(&driver, &ledger, &job, read).await;
+        end(&ledger, &job, read).await;
     });
     Ok(())
 }
 
-async fn end(driver: &Driver, ledger: &Ledger, job: &JobId, read: Result<Vec<Commit>, String>) {
+async fn end(ledger: &Ledger, job: &JobId, read: Result<Vec<Commit>, String>) {
     let requeued = match read {
         Ok(commits) => {
             tracing::info!(%job, damaged_ranges = commits.len(), "shards of a job reread");
-            requeue_damaged(driver, ledger, job, &commits).await
+            requeue_damaged(ledger, job, &commits).await
         }
         Err(error) => Err(error),
     };
@@ -64,17 +62,12 @@ async fn end(driver: &Driver, ledger: &Ledger, job: &JobId, read: Result<Vec<Com
     if let Some(error) = &failure {
         tracing::warn!(%job, error, "cannot reread shards of a job");
     }
-    driver.with(|state, _| state.cluster.end_check(job, failure));
-    driver.board.mark_stale();
+    ledger.driver.with(|state, _| state.cluster.end_check(job, failure));
+    ledger.driver.board.mark_stale();
 }
 
 /// Returns a finished job to the queue, to compute the layers of these commits again.
-async fn requeue_damaged(
-    driver: &Driver,
-    ledger: &Ledger,
-    job: &JobId,
-    commits: &[Commit],
-) -> Result<(), String> {
+async fn requeue_damaged(ledger: &Ledger, job: &JobId, commits: &[Commit]) -> Result<(), String> {
     if commits.is_empty() {
         return Ok(());
     }
@@ -82,7 +75,7 @@ async fn requeue_damaged(
     // The queue is written first. Otherwise the next coordinator would consider the job done.
     let noted = ledger.note(QueueRecord::Resumed { job: job.clone() }).await;
     noted.map_err(|status| status.message().to_owned())?;
-    let lost = driver.with(|state, now| state.cluster.shards_lost(now, job, commits));
+    let lost = ledger.driver.with(|state, now| state.cluster.shards_lost(now, job, commits));
     lost.map(drop).map_err(|error| error.to_string())
 }
 
@@ -125,6 +118,8 @@ pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use exact2048_coordinator::cluster::WorkerId;
     use exact2048_game::Layer;
     use exact2048_solution::{JournalRecord, Phase, Record, UnnamedPolicy};

@@ -129,7 +129,7 @@ impl Requests {
         let turn = self.ledger.turn().await;
         carry_through(turn, async move {
             if self.decide(|state, _| state.cluster.resumption(&job))? == Resumption::Reread {
-                recheck::begin(&self.driver, &self.ledger, &job)?;
+                recheck::begin(&self.ledger, &job)?;
                 return self.decided(&job);
             }
             self.ledger.note(QueueRecord::Resumed { job: job.clone() }).await?;

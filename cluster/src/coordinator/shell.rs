@@ -67,12 +67,13 @@ impl Shell {
     pub(super) fn run(&self) -> JoinHandle<()> {
         tokio::spawn(Arc::clone(&self.driver).keep_time(self.step));
         tokio::spawn(self.ledger.clone().keep_watch());
-        let (driver, ledger) = (Arc::clone(&self.driver), self.ledger.clone());
-        let carrier = Carrier::new(Arc::clone(&driver), ledger.clone(), Arc::clone(&self.estimates));
+        let (driver, ledger, estimates) =
+            (Arc::clone(&self.driver), self.ledger.clone(), Arc::clone(&self.estimates));
         let pending = self.pending.lock().take();
         tokio::spawn(async move {
             let Some(Pending { work, news }) = pending else { return };
-            tokio::join!(carrier.carry_out(work), note_jobs(driver, ledger, news));
+            let carrier = Carrier { driver, ledger: ledger.clone(), estimates };
+            tokio::join!(carrier.carry_out(work), note_jobs(ledger, news));
         })
     }
 
