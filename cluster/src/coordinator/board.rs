@@ -20,7 +20,7 @@ use crate::wire::{job_message, worker_message};
 pub const FRESH: Duration = Duration::from_millis(200);
 
 /// Snapshot of a cluster's activity.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClusterSnapshot {
     /// The jobs with their places. Jobs with lower places have their turn first.
     pub jobs: BTreeMap<JobId, (u64, Arc<v1::Job>)>,
@@ -30,20 +30,16 @@ pub struct ClusterSnapshot {
     pub jobs_version: u64,
     /// Number of changes of workers. Their times of silence and of backoff do not count.
     pub workers_version: u64,
-    taken: Instant,
+    /// Time of the snapshot; `None` for the empty one at the start.
+    taken: Option<Instant>,
 }
 
 /// Holder of the last snapshot.
+#[derive(Default)]
 pub(super) struct Board {
     last: Mutex<Arc<ClusterSnapshot>>,
     /// Whether a decision was made after the last snapshot.
     is_stale: AtomicBool,
-}
-
-impl Default for Board {
-    fn default() -> Self {
-        Self { last: Mutex::new(Arc::new(ClusterSnapshot::empty())), is_stale: AtomicBool::new(false) }
-    }
 }
 
 impl Board {
@@ -71,15 +67,9 @@ pub(super) struct Changes {
 }
 
 impl ClusterSnapshot {
-    /// Creates an empty snapshot that is no longer fresh.
-    pub fn empty() -> Self {
-        let taken = Instant::now().checked_sub(2 * FRESH).unwrap_or_else(Instant::now);
-        Self { jobs: BTreeMap::new(), workers: Arc::default(), jobs_version: 0, workers_version: 0, taken }
-    }
-
     /// Returns whether the snapshot may still be shown, if the coordinator made no decision since.
     pub fn is_fresh(&self) -> bool {
-        self.taken.elapsed() < FRESH
+        self.taken.is_some_and(|taken| taken.elapsed() < FRESH)
     }
 
     /// Returns one job.
@@ -115,7 +105,7 @@ impl ClusterSnapshot {
             && workers.iter().zip(self.workers.iter()).all(|(now, before)| still(now) == still(before));
         next.workers_version += u64::from(!same);
         next.workers = Arc::new(workers);
-        next.taken = Instant::now();
+        next.taken = Some(Instant::now());
         next
     }
 }
