@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use exact2048_net::token::{Token, TokenError};
 use exact2048_storage::{Location, StoreSettings};
+use rand::Rng;
 use rustix::process::geteuid;
 use tonic::transport::Uri;
 
-use crate::{names, random};
+use crate::names;
+use crate::random::generator;
 
 /// Name of the token's file in the folder of the queue.
 const NAME: &str = "token";
@@ -29,7 +31,8 @@ const OWNER_ONLY_FOLDER: u32 = 0o700;
 /// An error of the store, or a token file with invalid contents.
 pub fn make(store: &Location) -> Result<Token> {
     let place = store.child(names::QUEUE)?;
-    let made = place.create_private(NAME, format!("{}\n", random::token()?).as_bytes())?;
+    let [high, low]: [u128; 2] = generator()?.random();
+    let made = place.create_private(NAME, format!("{high:032x}{low:032x}\n").as_bytes())?;
     Ok(parsed(&made, &place)?)
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use exact2048_coordinator::cluster::{Cluster, ClusterConfig, EpochId, JobId, Submission};
+use exact2048_coordinator::cluster::{Cluster, ClusterConfig, EpochId, JobId, Secret, Secrets, Submission};
 use exact2048_proto::v1;
 use exact2048_storage::Location;
 use parking_lot::Mutex;
+use rand::Rng;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -20,7 +21,7 @@ use super::ledger::Ledger;
 use super::notes::note_jobs;
 use super::queue::Queue;
 use super::requests::{Requests, WantedJob};
-use crate::random;
+use crate::random::generator;
 
 /// A coordinator.
 pub struct Shell {
@@ -45,7 +46,8 @@ impl Shell {
     /// Errors of opening the queue, including [`QueueError::Owned`](super::QueueError::Owned) if another coordinator on
     /// this machine has the queue open.
     pub fn open(store: Location, config: ClusterConfig, stop: CancellationToken) -> Result<Arc<Self>> {
-        let secrets = random::secrets()?;
+        let mut generator = generator()?;
+        let secrets = Secrets::new(move || Secret::new(generator.random()));
         let (queue, jobs) = Queue::open(&store)?;
         tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");
         // The numbers of epochs are above 0, because workers use 0 for no epoch.

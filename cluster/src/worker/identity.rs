@@ -9,8 +9,9 @@ use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{Incarnation, WorkerId};
 use exact2048_files::{OFlags, open_with};
 use exact2048_storage::StorageError;
+use rand::Rng;
 
-use crate::random;
+use crate::random::generator;
 
 /// Maximum number of workers that share one folder.
 const MOST_WORKERS: u32 = 4096;
@@ -46,7 +47,7 @@ impl Identity {
             }
             let (id, incarnation) = match read(&mut file).with_context(failed)? {
                 Some((id, incarnation)) => (id, incarnation.next()),
-                None => (random::worker_id()?, Incarnation::FIRST),
+                None => (WorkerId(generator()?.random()), Incarnation::FIRST),
             };
             rewrite(&mut file, &format!("{id} {:x}\n", incarnation.0)).with_context(failed)?;
             file.sync_all().with_context(failed)?;
