@@ -1,22 +1,22 @@
 //! Sends copies of committed shards in this worker's cache to other workers that lack them.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use exact2048_net::status::invalid_argument as invalid;
 use exact2048_proto::v1::{FetchRequest, FetchResponse};
 use exact2048_storage::{RunId, StoreSettings};
 use metrics::counter;
+use tokio::fs::File;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::io::ReaderStream;
 use tonic::Status;
 
 use super::observe;
 
-/// Size in bytes of all pieces of a copy but the last. This worker holds at most two pieces for each copy.
+/// Size in bytes of all pieces of a copy but the last. This worker holds at most three pieces for each copy.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Maximum number of copies that are sent at the same time. A worker that gets no copy reads the store.
@@ -64,42 +64,25 @@ impl Copies {
             Status::not_found(format!("this worker has no copy of shard {header_checksum:016x} of run {run}"))
         };
         let (send, receive) = mpsc::channel(1);
-        tokio::spawn(send_pieces(found.ok_or_else(none)?, send, permit));
+        tokio::spawn(send_pieces(found.ok_or_else(none)?.into(), send, permit));
         Ok(ReceiverStream::new(receive))
     }
 }
 
 /// Sends a file piece by piece. Reads each piece after the piece before was accepted for sending.
 async fn send_pieces(
-    mut file: File,
+    file: File,
     pieces: mpsc::Sender<Result<FetchResponse, Status>>,
     _permit: OwnedSemaphorePermit,
 ) {
-    loop {
-        let read =
-            tokio::task::spawn_blocking(move || next_piece(&mut file).map(|piece| (piece, file))).await;
-        let piece = match read.map_err(io::Error::other).flatten() {
-            Ok((piece, _)) if piece.is_empty() => return,
-            Ok((data, rest)) => {
-                counter!(observe::GIVEN_BYTES).increment(data.len() as u64);
-                file = rest;
-                Ok(FetchResponse { data })
-            }
-            Err(error) => {
-                // A peer that has stopped reading does not need the error.
-                let _ = pieces.send(Err(Status::internal(format!("cannot read the copy: {error}")))).await;
-                return;
-            }
-        };
+    let mut read = ReaderStream::with_capacity(file, PIECE_BYTES);
+    while let Some(piece) = read.next().await {
+        let piece = piece
+            .inspect(|data| counter!(observe::GIVEN_BYTES).increment(data.len() as u64))
+            .map(|data| FetchResponse { data })
+            .map_err(|error| Status::internal(format!("cannot read the copy: {error}")));
         if !matches!(tokio::time::timeout(PATIENCE, pieces.send(piece)).await, Ok(Ok(()))) {
             return;
         }
     }
-}
-
-/// Returns the next bytes of a file; no bytes at its end.
-fn next_piece(file: &mut File) -> io::Result<Bytes> {
-    let mut piece = Vec::with_capacity(PIECE_BYTES);
-    file.take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
-    Ok(piece.into())
 }

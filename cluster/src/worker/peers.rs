@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION, WorkerId};
 use exact2048_net::client::{ClientOptions, Connected, connect};
 use exact2048_net::status::words_of;
@@ -23,6 +23,8 @@ use rustc_hash::FxHasher;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::io::{StreamReader, SyncIoBridge};
 use tonic::{Code, Status};
 
 use super::membership::Membership;
@@ -92,8 +94,8 @@ impl PeerCopies {
         peers
     }
 
-    /// Begins to ask a peer.
-    fn ask(&self, peer: Arc<Peer>, wanted: &WantedCopy) -> Incoming {
+    /// Begins to ask a peer. The returned reader reads the copy while its pieces arrive.
+    fn ask(&self, peer: Arc<Peer>, wanted: &WantedCopy) -> impl Read + use<> {
         let (send, pieces) = mpsc::channel(WAITING_PIECES);
         let options = ClientOptions { server: peer.member.address.clone(), ..self.client.clone() };
         let (wanted, patience, worker) = (*wanted, self.patience, self.me);
@@ -112,7 +114,7 @@ impl PeerCopies {
                 let _ = send.send(Err(io::Error::other(words_of(&status)))).await;
             }
         });
-        Incoming { pieces, piece: Bytes::new() }
+        SyncIoBridge::new_with_handle(StreamReader::new(ReceiverStream::new(pieces)), self.runtime.clone())
     }
 
     fn peers(&self) -> MutexGuard<'_, Vec<Arc<Peer>>> {
@@ -182,22 +184,4 @@ async fn receive(
         }
     }
     Ok(())
-}
-
-/// Reader of a copy while its pieces arrive.
-struct Incoming {
-    pieces: mpsc::Receiver<io::Result<Bytes>>,
-    /// Unread rest of the last piece.
-    piece: Bytes,
-}
-
-impl Read for Incoming {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.piece.is_empty() {
-            self.piece = self.pieces.blocking_recv().transpose()?.unwrap_or_default();
-        }
-        let count = buffer.len().min(self.piece.len());
-        self.piece.copy_to_slice(&mut buffer[..count]);
-        Ok(count)
-    }
 }
