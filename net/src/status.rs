@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
+use tonic_types::{ErrorDetails, ErrorInfo, StatusExt};
 
 /// Time after which refused clients should try again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// Reason and domain of a `google.rpc.ErrorInfo` with an estimate, and the key of the estimate.
-const TOO_SLOW: &str = "TOO_SLOW";
+/// Domain of every `google.rpc.ErrorInfo`.
 const DOMAIN: &str = "exact2048";
+
+/// Reason of a status with an estimate, and the key of the estimate.
+const TOO_SLOW: &str = "TOO_SLOW";
 const SECONDS: &str = "seconds";
 
 /// Returns INVALID_ARGUMENT for a field.
@@ -35,14 +37,28 @@ pub fn exhausted(what: impl Into<String>) -> Status {
 
 /// Returns DEADLINE_EXCEEDED for an answer that would take `seconds` seconds, which is longer than the client waits.
 pub fn too_slow(what: impl Into<String>, seconds: u64) -> Status {
-    let metadata = HashMap::from([(SECONDS.to_owned(), seconds.to_string())]);
-    let details = ErrorDetails::with_error_info(TOO_SLOW, DOMAIN, metadata);
-    Status::with_error_details(Code::DeadlineExceeded, what, details)
+    with_reason(Code::DeadlineExceeded, TOO_SLOW, what, [(SECONDS, seconds.to_string())])
+}
+
+/// Returns a status with a reason for programs, and with the values of the reason.
+pub fn with_reason<const N: usize>(
+    code: Code,
+    reason: &str,
+    what: impl Into<String>,
+    values: [(&str, String); N],
+) -> Status {
+    let values = HashMap::from(values.map(|(name, value)| (name.to_owned(), value)));
+    Status::with_error_details(code, what, ErrorDetails::with_error_info(reason, DOMAIN, values))
+}
+
+/// Returns the reason and the values that [`with_reason`] has added to a status.
+pub fn reason_of(status: &Status) -> Option<ErrorInfo> {
+    status.get_details_error_info().filter(|info| info.domain == DOMAIN)
 }
 
 /// Returns the estimated time in seconds of an answer, from the status of [`too_slow`].
 pub fn seconds_of(status: &Status) -> Option<u64> {
-    let info = status.get_details_error_info().filter(|info| info.reason == TOO_SLOW)?;
+    let info = reason_of(status).filter(|info| info.reason == TOO_SLOW)?;
     info.metadata.get(SECONDS)?.parse().ok()
 }
 

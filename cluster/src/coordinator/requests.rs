@@ -13,6 +13,7 @@ use exact2048_coordinator::cluster::{
     ClusterError, JobId, JobState, JobSummary, LeastMemory, Resumption, Submission,
 };
 use exact2048_game::{OpenChoices, Params};
+use exact2048_net::status::with_reason;
 use exact2048_proto::v1;
 use exact2048_solution::{Run, RunError};
 use exact2048_storage::{Location, RunDir};
@@ -28,7 +29,7 @@ use super::ledger::Ledger;
 use super::queue_records::QueueRecord;
 use super::recheck;
 use super::statuses::{gone, of_panic, of_run};
-use crate::wire::{cluster_status, is_run_unknown, run_unknown_status, status_with_reason};
+use crate::wire::{cluster_status, is_run_unknown, run_unknown_status};
 
 /// Answers the requests of clients.
 pub(super) struct Requests {
@@ -152,7 +153,7 @@ impl Requests {
         let looked = look(location, WantedJob { must_exist, ..WantedJob::new(params) }).await;
         match looked {
             Err(status) if is_run_unknown(&status) => {
-                Err(status_with_reason(Code::FailedPrecondition, "NO_RUN", gone(job)))
+                Err(with_reason(Code::FailedPrecondition, "NO_RUN", gone(job), []))
             }
             looked => looked.map(drop),
         }

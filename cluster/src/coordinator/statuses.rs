@@ -1,14 +1,13 @@
 //! Failures of runs and tasks as statuses.
 
 use exact2048_coordinator::cluster::JobId;
-use exact2048_net::status::unavailable;
+use exact2048_net::status::{unavailable, with_reason};
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
 use exact2048_storage::ErrorKind;
 use tonic::{Code, Status};
 
 use super::is_out_of_files;
-use crate::wire::status_with_reason;
 
 /// Returns the status for a failure of a run. Logs failures of the store and of reading the run.
 pub(super) fn of_run(error: &RunError) -> Status {
@@ -24,24 +23,24 @@ pub(super) fn of_run(error: &RunError) -> Status {
             "the store holds another run of this name: expected {field} {wanted}, found {found}{why}; choose \
              another name"
         );
-        return status_with_reason(Code::FailedPrecondition, "OTHER_RUN", what);
+        return with_reason(Code::FailedPrecondition, "OTHER_RUN", what, []);
     }
     match error.kind() {
         _ if is_out_of_files(error) => {
             tracing::warn!(error = what, "limit of open files reached");
             let what = "the coordinator has reached its limit of open files; try again later, or start it with a \
                         higher limit (ulimit -n)";
-            status_with_reason(Code::ResourceExhausted, "TOO_MANY_FILES", what)
+            with_reason(Code::ResourceExhausted, "TOO_MANY_FILES", what, [])
         }
         ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::OverLimit | ErrorKind::NotFound => {
             tracing::warn!(error = what, "store failed");
             unavailable(what)
         }
-        ErrorKind::Occupied => status_with_reason(Code::FailedPrecondition, "NO_RUN", what),
+        ErrorKind::Occupied => with_reason(Code::FailedPrecondition, "NO_RUN", what, []),
         ErrorKind::Busy | ErrorKind::Fenced => Status::failed_precondition(what),
         ErrorKind::DataLoss | ErrorKind::NewerVersion | ErrorKind::Refused | ErrorKind::UnsafeCache => {
             tracing::warn!(error = what, "cannot read a run");
-            status_with_reason(Code::FailedPrecondition, "UNREADABLE_RUN", what)
+            with_reason(Code::FailedPrecondition, "UNREADABLE_RUN", what, [])
         }
         _ => {
             tracing::error!(error = what, "cannot read a run");

@@ -1,16 +1,10 @@
 //! Refusals as statuses. The details contain the reason and its values, so clients need not parse texts.
 
-use std::collections::HashMap;
-use std::fmt::Display;
-
 use exact2048_coordinator::cluster::{ClusterError, EpochId, Incarnation, Refusal, WorkerId};
-use exact2048_net::status::invalid_argument;
+use exact2048_net::status::{invalid_argument, reason_of, with_reason};
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
 
 use super::WireError;
-
-const DOMAIN: &str = "exact2048";
 
 const PROTOCOL_VERSION: &str = "PROTOCOL_VERSION";
 const OLD_INCARNATION: &str = "OLD_INCARNATION";
@@ -18,34 +12,16 @@ const SUPERSEDED: &str = "SUPERSEDED";
 const FENCED: &str = "FENCED";
 const RUN_UNKNOWN: &str = "RUN_UNKNOWN";
 
-fn status<const N: usize>(
-    code: Code,
-    reason: &str,
-    what: impl Display,
-    values: [(&str, String); N],
-) -> Status {
-    let values = values.map(|(name, value)| (name.to_owned(), value));
-    let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::from(values));
-    Status::with_error_details(code, what.to_string(), details)
-}
-
-/// Creates a status with a machine-readable reason.
-#[must_use]
-pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Status {
-    status(code, reason, what, [])
-}
-
 /// Returns the status for a job that requires an existing run, if the store does not contain that run.
 #[must_use]
 pub fn run_unknown_status() -> Status {
-    status(Code::NotFound, RUN_UNKNOWN, "the store has no run of this name", [])
+    with_reason(Code::NotFound, RUN_UNKNOWN, "the store has no run of this name", [])
 }
 
 /// Returns whether a status is a [`run_unknown_status`].
 #[must_use]
 pub fn is_run_unknown(status: &Status) -> bool {
-    let info = status.get_details_error_info();
-    info.is_some_and(|info| info.domain == DOMAIN && info.reason == RUN_UNKNOWN)
+    reason_of(status).is_some_and(|info| info.reason == RUN_UNKNOWN)
 }
 
 /// Returns the status of a refused pull.
@@ -54,7 +30,7 @@ pub fn refusal_status(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Version { expected, got } => {
             let values = [("expected", expected.to_string()), ("got", got.to_string())];
-            status(Code::FailedPrecondition, PROTOCOL_VERSION, refusal, values)
+            with_reason(Code::FailedPrecondition, PROTOCOL_VERSION, refusal.to_string(), values)
         }
         Refusal::OldIncarnation { worker, expected, got } => {
             let values = [
@@ -62,19 +38,19 @@ pub fn refusal_status(refusal: &Refusal) -> Status {
                 ("expected", expected.0.to_string()),
                 ("got", got.0.to_string()),
             ];
-            status(Code::Aborted, OLD_INCARNATION, refusal, values)
+            with_reason(Code::Aborted, OLD_INCARNATION, refusal.to_string(), values)
         }
         Refusal::Superseded { epoch } => {
-            status(Code::OutOfRange, SUPERSEDED, refusal, [("epoch", epoch.0.to_string())])
+            with_reason(Code::OutOfRange, SUPERSEDED, refusal.to_string(), [("epoch", epoch.0.to_string())])
         }
-        Refusal::Fenced => status(Code::Unavailable, FENCED, refusal, []),
+        Refusal::Fenced => with_reason(Code::Unavailable, FENCED, refusal.to_string(), []),
     }
 }
 
 /// Returns the refusal that a status describes; `None` for other statuses, such as network failures.
 #[must_use]
 pub fn refusal_of(status: &Status) -> Option<Refusal> {
-    let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN)?;
+    let info = reason_of(status)?;
     let value = |name: &str| info.metadata.get(name)?.parse::<u64>().ok();
     let version = |name: &str| u32::try_from(value(name)?).ok();
     match info.reason.as_str() {
@@ -94,11 +70,13 @@ pub fn refusal_of(status: &Status) -> Option<Refusal> {
 #[must_use]
 pub fn cluster_status(error: &ClusterError) -> Status {
     match error {
-        ClusterError::Exists { .. } => status(Code::AlreadyExists, "JOB_EXISTS", error, []),
-        ClusterError::Unknown(_) => status(Code::NotFound, "JOB_UNKNOWN", error, []),
-        ClusterError::Full { .. } => status(Code::ResourceExhausted, "TOO_MANY_JOBS", error, []),
+        ClusterError::Exists { .. } => with_reason(Code::AlreadyExists, "JOB_EXISTS", error.to_string(), []),
+        ClusterError::Unknown(_) => with_reason(Code::NotFound, "JOB_UNKNOWN", error.to_string(), []),
+        ClusterError::Full { .. } => {
+            with_reason(Code::ResourceExhausted, "TOO_MANY_JOBS", error.to_string(), [])
+        }
         ClusterError::State { .. } | ClusterError::Checking(_) => {
-            status(Code::FailedPrecondition, "JOB_STATE", error, [])
+            with_reason(Code::FailedPrecondition, "JOB_STATE", error.to_string(), [])
         }
         ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } => {
             let values = [
@@ -106,9 +84,9 @@ pub fn cluster_status(error: &ClusterError) -> Status {
                 ("threads", threads.to_string()),
                 ("memory_bytes", memory_bytes.to_string()),
             ];
-            status(Code::FailedPrecondition, "DOES_NOT_FIT", error, values)
+            with_reason(Code::FailedPrecondition, "DOES_NOT_FIT", error.to_string(), values)
         }
-        ClusterError::Fenced => status(Code::Unavailable, FENCED, error, []),
+        ClusterError::Fenced => with_reason(Code::Unavailable, FENCED, error.to_string(), []),
     }
 }
 
@@ -154,7 +132,7 @@ mod tests {
             Status::unavailable("the server is stopping"),
             Status::out_of_range("too large"),
             cluster_status(&ClusterError::Unknown(JobId("x".to_owned()))),
-            status(Code::Aborted, OLD_INCARNATION, "", [("worker", "no number".to_owned())]),
+            with_reason(Code::Aborted, OLD_INCARNATION, "", [("worker", "no number".to_owned())]),
         ] {
             assert_eq!(refusal_of(&status), None, "{status:?}");
         }
