@@ -9,13 +9,14 @@ use parking_lot::Mutex;
 const BURST: u32 = 100;
 
 /// Limiter for log lines of one kind. It passes a burst of lines, and then one line per second.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LogLimiter(Mutex<Tokens>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Tokens {
-    left: u32,
-    /// End of the time that `left` accounts for.
+    /// Number of tokens that lines have taken.
+    taken: u32,
+    /// End of the time that `taken` accounts for.
     since: Option<Instant>,
     left_out: u64,
 }
@@ -24,7 +25,7 @@ impl LogLimiter {
     /// Creates a limiter that has passed no line yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self(Mutex::new(Tokens { left: BURST, since: None, left_out: 0 }))
+        Self(Mutex::new(Tokens { taken: 0, since: None, left_out: 0 }))
     }
 
     /// Calls `log` unless the line must be dropped now. `log` receives the number of lines dropped since the last passed
@@ -40,19 +41,13 @@ impl LogLimiter {
         let since = *tokens.since.get_or_insert(now);
         let seconds = now.saturating_duration_since(since).as_secs();
         tokens.since = Some(since + Duration::from_secs(seconds));
-        tokens.left = tokens.left.saturating_add(u32::try_from(seconds).unwrap_or(BURST)).min(BURST);
-        if tokens.left == 0 {
+        tokens.taken = tokens.taken.saturating_sub(u32::try_from(seconds).unwrap_or(BURST));
+        if tokens.taken == BURST {
             tokens.left_out += 1;
             return None;
         }
-        tokens.left -= 1;
+        tokens.taken += 1;
         Some(NonZero::new(std::mem::take(&mut tokens.left_out)))
-    }
-}
-
-impl Default for LogLimiter {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
