@@ -6,10 +6,9 @@ use std::sync::mpsc::Sender;
 
 use exact2048_coordinator::cluster::{EpochId, EpochStage, WorkerId};
 use metrics::counter;
-use parking_lot::Mutex;
 
-use super::exchange::Current;
-use super::membership::{Joined, Membership};
+use super::epoch::Present;
+use super::membership::Membership;
 use super::observe;
 use crate::wire::{Answer, Assignment};
 
@@ -23,16 +22,10 @@ pub struct Start {
     pub has_left: AtomicBool,
 }
 
-/// The epoch that the runner is in. After that, the runner may still have to report why the epoch failed.
-pub type Entered = Mutex<Option<EpochId>>;
-
 /// The assigned epochs of a worker.
 pub struct AssignedEpochs {
     worker: WorkerId,
-    /// The epoch that the runner computes.
-    running: Arc<Current>,
-    joined: Arc<Joined>,
-    entered: Arc<Entered>,
+    present: Arc<Present>,
     starts: Sender<Arc<Start>>,
     /// The epoch that this worker has begun and not left.
     current: Option<Arc<Start>>,
@@ -43,13 +36,8 @@ pub struct AssignedEpochs {
 
 impl AssignedEpochs {
     /// Creates a worker without an epoch. `starts` leads to the runner with the other values.
-    pub fn new(
-        worker: WorkerId,
-        (joined, running): (Arc<Joined>, Arc<Current>),
-        entered: Arc<Entered>,
-        starts: Sender<Arc<Start>>,
-    ) -> Self {
-        Self { worker, running, joined, entered, starts, current: None, last: None }
+    pub fn new(worker: WorkerId, present: Arc<Present>, starts: Sender<Arc<Start>>) -> Self {
+        Self { worker, present, starts, current: None, last: None }
     }
 
     /// Returns the epoch that this worker has begun and not left.
@@ -60,8 +48,8 @@ impl AssignedEpochs {
     /// Returns the epoch that the next pull names, and its stage. A pull names an epoch only after the runner has
     /// entered the epoch. Otherwise an epoch would look active while the runner hangs in the epoch before.
     pub fn named(&self) -> (Option<EpochId>, EpochStage) {
-        let Some(epoch) = *self.entered.lock() else { return (None, EpochStage::Preparing) };
-        let stage = match self.running.borrow().as_ref().filter(|running| running.number() == epoch) {
+        let Some(epoch) = *self.present.entered.lock() else { return (None, EpochStage::Preparing) };
+        let stage = match self.present.running.borrow().as_ref().filter(|running| running.number() == epoch) {
             None => EpochStage::Preparing,
             Some(running) if running.is_waiting() => EpochStage::Waiting,
             Some(_) => EpochStage::Working,
@@ -74,7 +62,7 @@ impl AssignedEpochs {
         self.leave();
         let membership = Membership::of(&assignment.share);
         self.last = Some(membership);
-        self.joined.send_replace(Some(membership));
+        self.present.joined.send_replace(Some(membership));
         let start = Arc::new(Start { assignment, stop: Arc::default(), has_left: AtomicBool::new(false) });
         self.current = Some(Arc::clone(&start));
         counter!(observe::EPOCHS).increment(1);
@@ -104,7 +92,7 @@ impl AssignedEpochs {
 
     /// Passes the progress and the order in an answer to the running epoch.
     pub fn pass_on(&self, answer: &Answer) {
-        let Some(running) = self.running.borrow().clone() else { return };
+        let Some(running) = self.present.running.borrow().clone() else { return };
         if let Some(progress) = answer.progress.filter(|progress| progress.epoch == running.number()) {
             running.progress(progress);
         }
@@ -117,9 +105,11 @@ impl AssignedEpochs {
     pub fn leave(&mut self) {
         if let Some(start) = self.current.take() {
             let share = &start.assignment.share;
-            self.joined.send_replace(None);
+            self.present.joined.send_replace(None);
             start.stop.store(true, Ordering::Relaxed);
-            if let Some(running) = self.running.borrow().as_ref().filter(|r| r.number() == share.epoch) {
+            if let Some(running) =
+                self.present.running.borrow().as_ref().filter(|r| r.number() == share.epoch)
+            {
                 running.stop();
             }
             tracing::info!(worker = %self.worker, job = %share.job, epoch = %share.epoch, "epoch ends");

@@ -11,11 +11,12 @@ use exact2048_net::client::ClientOptions;
 use exact2048_run::member::{self, BlockError, Leader, Member, PeerBlock, Seat, neighbours};
 use exact2048_worker::{BlockEngine, Holding};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::leader::RemoteLeader;
 use super::links::PeerLink;
-use super::membership::Membership;
+use super::membership::{Joined, Membership};
 
 /// Operations of other threads on a running epoch.
 pub trait Epoch: Send + Sync {
@@ -57,6 +58,17 @@ pub trait Epoch: Send + Sync {
 
     /// Returns the token that is cancelled when the epoch has ended on this worker.
     fn ended(&self) -> CancellationToken;
+}
+
+/// The epochs that a worker is in, for its threads and its service.
+#[derive(Default)]
+pub struct Present {
+    /// The epoch in which this worker has a share.
+    pub joined: Joined,
+    /// The epoch that the runner computes. It receives blocks and orders from other threads.
+    pub running: watch::Sender<Option<Arc<dyn Epoch>>>,
+    /// The epoch that the runner is in. After that, the runner may still have to report why the epoch failed.
+    pub entered: Mutex<Option<EpochId>>,
 }
 
 /// An epoch that this worker runs as a member.

@@ -16,12 +16,12 @@ use exact2048_proto::v1::{FetchRequest, PushBlock, PushHello, PushRequest, PushR
 use exact2048_run::member::{BlockError, PeerBlock};
 use exact2048_worker::BytesList;
 use metrics::counter;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, CopyPieces};
-use super::epoch::Epoch;
-use super::membership::{Joined, Membership, admit, not_in};
+use super::epoch::{Epoch, Present};
+use super::membership::{Membership, admit, not_in};
 use super::observe;
 use super::room::Room;
 use crate::wire::check_version;
@@ -45,13 +45,9 @@ const FETCH_PATIENCE: Duration = Duration::from_secs(1);
 /// received alone.
 const INCOMING_SHARE: u64 = 8;
 
-/// The epoch that a worker is in.
-pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
-
 /// Accepts blocks for the epoch that the worker is in, and sends copies of shards.
 pub struct ExchangeService {
-    joined: Arc<Joined>,
-    current: Arc<Current>,
+    present: Arc<Present>,
     /// Maximum size of a block in bytes: the memory of this worker.
     most_bytes: u64,
     /// Space for the incoming blocks of all senders together.
@@ -60,19 +56,18 @@ pub struct ExchangeService {
 }
 
 impl ExchangeService {
-    /// Creates the service of a worker that may use `most_bytes` of memory. `joined` is the epoch in which the worker
-    /// has a share, and `current` is the epoch that it runs.
-    pub fn new((joined, current): (Arc<Joined>, Arc<Current>), most_bytes: u64, copies: Copies) -> Self {
-        Self { joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
+    /// Creates the service of a worker that may use `most_bytes` of memory.
+    pub fn new(present: Arc<Present>, most_bytes: u64, copies: Copies) -> Self {
+        Self { present, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
     }
 
     /// Waits until this worker runs the epoch of a sender's credentials; `None` if this worker has left that epoch.
     /// There is no time limit for opening the run, because the coordinator ends the epoch if that takes too long.
     async fn epoch(&self, shown: Membership) -> Result<Option<Arc<dyn Epoch>>, Status> {
-        if !admit(&self.joined, shown, PATIENCE).await? {
+        if !admit(&self.present.joined, shown, PATIENCE).await? {
             return Ok(None);
         }
-        let (mut joined, mut current) = (self.joined.subscribe(), self.current.subscribe());
+        let (mut joined, mut current) = (self.present.joined.subscribe(), self.present.running.subscribe());
         let runs = |epoch: &Option<Arc<dyn Epoch>>| epoch.as_ref().is_some_and(|e| e.number() >= shown.epoch);
         tokio::select! {
             biased;
@@ -134,7 +129,7 @@ impl Exchange for ExchangeService {
         let request = request.into_inner();
         require_version(request.protocol_version)?;
         let shown = Membership::shown(EpochId(request.epoch), &request.secret)?;
-        if !admit(&self.joined, shown, FETCH_PATIENCE).await? {
+        if !admit(&self.present.joined, shown, FETCH_PATIENCE).await? {
             return Err(not_in(shown.epoch));
         }
         self.copies.give(request).await.map(Response::new)

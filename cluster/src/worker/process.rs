@@ -22,17 +22,16 @@ use exact2048_proto::v1::exchange_server::ExchangeServer;
 use exact2048_storage::{Peers, StoreSettings};
 use exact2048_worker::Tuning;
 use metrics::{gauge, histogram};
-use tokio::sync::watch;
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
-use super::assigned::{AssignedEpochs, Entered};
+use super::assigned::AssignedEpochs;
 use super::copies::Copies;
-use super::exchange::{Current, ExchangeService};
+use super::epoch::Present;
+use super::exchange::ExchangeService;
 use super::identity::Identity;
 use super::jobs::Jobs;
-use super::membership::Joined;
 use super::observe;
 use super::outage::Outage;
 use super::outbox::Outbox;
@@ -114,12 +113,10 @@ pub enum WorkerRefusal {
 pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<WorkerEnd> {
     let identity = Identity::take(&options.folder)?;
     let outbox = Arc::new(Outbox::default());
-    let current: Arc<Current> = Arc::new(watch::Sender::new(None));
-    let joined: Arc<Joined> = Arc::new(watch::Sender::new(None));
+    let present: Arc<Present> = Arc::default();
     tracing::info!(worker = %identity.id, incarnation = identity.incarnation.0, threads = options.threads,
         address = options.advertise, "worker starts");
 
-    let entered: Arc<Entered> = Arc::default();
     let (starts, received) = std::sync::mpsc::channel();
     let peers = Arc::new(PeerCopies::new(identity.id, options.client.clone()));
     let asking = Some(Arc::clone(&peers) as Arc<dyn Peers>);
@@ -128,12 +125,9 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
         jobs: Jobs::new(store, options.folder.clone(), options.tuning),
         outbox: Arc::clone(&outbox),
         worker: identity.id,
-        client: options.client.clone(),
         peers,
-        threads: options.threads,
-        current: Arc::clone(&current),
-        entered: Arc::clone(&entered),
-        scratch: options.folder.clone(),
+        present: Arc::clone(&present),
+        options: options.clone(),
     };
     let runtime = tokio::runtime::Handle::current();
     let running = std::thread::Builder::new().name("epochs".to_owned()).spawn(move || {
@@ -146,10 +140,9 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     let capacity = bound.capacity();
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
-    let admitting = (Arc::clone(&joined), Arc::clone(&current));
-    let service = ExchangeService::new(admitting.clone(), options.memory_bytes, copies);
+    let service = ExchangeService::new(Arc::clone(&present), options.memory_bytes, copies);
     let server = tokio::spawn(serve(bound, service, served));
-    let epochs = AssignedEpochs::new(identity.id, admitting, entered, starts);
+    let epochs = AssignedEpochs::new(identity.id, present, starts);
     let (outage, last_needed_memory) = (Outage::default(), None);
     let mut process = Process { options, identity, outbox, epochs, capacity, last_needed_memory, outage };
     let ended = tokio::select! {

@@ -7,19 +7,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerId, WorkerReport};
-use exact2048_net::client::ClientOptions;
 use exact2048_storage::{Attempt, Scratch};
 use metrics::counter;
 
-use super::assigned::{Entered, Start};
-use super::epoch::{Epoch, Running};
-use super::exchange::Current;
+use super::assigned::Start;
+use super::epoch::{Epoch, Present, Running};
 use super::jobs::Jobs;
 use super::leader::{Orders, RemoteLeader};
 use super::membership::Membership;
 use super::observe;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
+use super::process::WorkerOptions;
 use crate::wire::Assignment;
 
 /// Interval at which a worker with a full disk checks for free space, and the bytes that must be free.
@@ -34,18 +33,12 @@ pub struct Runner {
     pub outbox: Arc<Outbox>,
     /// This worker.
     pub worker: WorkerId,
-    /// Certificates and token for connections to peers. The address is not used.
-    pub client: ClientOptions,
     /// Peers that are asked for copies of shards.
     pub peers: Arc<PeerCopies>,
-    /// Number of threads that compute.
-    pub threads: usize,
-    /// The running epoch, which receives blocks and orders from other threads.
-    pub current: Arc<Current>,
-    /// The epoch that the runner is in, for other threads.
-    pub entered: Arc<Entered>,
-    /// Folder of scratch files.
-    pub scratch: std::path::PathBuf,
+    /// The epochs that the runner is in, for other threads.
+    pub present: Arc<Present>,
+    /// Settings of the worker. Peers get the certificates and the token for the coordinator.
+    pub options: WorkerOptions,
 }
 
 impl Runner {
@@ -57,12 +50,12 @@ impl Runner {
                 continue;
             }
             let share = Arc::new(start.assignment.share.clone());
-            *self.entered.lock() = Some(share.epoch);
+            *self.present.entered.lock() = Some(share.epoch);
             self.peers.join(&share.members, Membership::of(&share));
             let ended = self.run_epoch(&share, &start.assignment, &start.stop);
             self.peers.leave();
-            self.current.send_replace(None);
-            *self.entered.lock() = None;
+            self.present.running.send_replace(None);
+            *self.present.entered.lock() = None;
             let Err(failure) = ended else {
                 start.has_left.store(true, Ordering::Relaxed);
                 continue;
@@ -94,7 +87,7 @@ impl Runner {
     /// process ends. These epochs are few, because the coordinator knows of the full disk.
     fn wait_for_space(&self, starts: &Receiver<Arc<Start>>) -> Option<Vec<Arc<Start>>> {
         let mut meanwhile = Vec::new();
-        while !has_free_space(&self.scratch) {
+        while !has_free_space(&self.options.folder) {
             match starts.recv_timeout(FULL_PAUSE) {
                 Ok(start) => meanwhile.push(start),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -131,9 +124,9 @@ impl Runner {
             stop: Arc::clone(stop),
             orders: Orders::default(),
         };
-        let running = Running::new(leader, me, Arc::clone(&open.worker), &self.client);
-        self.current.send_replace(Some(Arc::clone(&running) as Arc<dyn Epoch>));
-        let ended = running.run(self.threads);
+        let running = Running::new(leader, me, Arc::clone(&open.worker), &self.options.client);
+        self.present.running.send_replace(Some(Arc::clone(&running) as Arc<dyn Epoch>));
+        let ended = running.run(self.options.threads);
         self.jobs.keep(assignment.run_url.clone(), open);
         ended
     }

@@ -69,17 +69,19 @@ impl Epoch for Memo {
 async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
     let memo = Arc::new(Memo::default());
     let current: Arc<dyn Epoch> = Arc::clone(&memo) as _;
-    let joined = Arc::new(watch::Sender::new(Some(current.membership())));
-    let client = connected_to((joined, Arc::new(watch::Sender::new(Some(current))))).await;
+    let present = Present::default();
+    present.joined.send_replace(Some(current.membership()));
+    present.running.send_replace(Some(current));
+    let client = connected_to(Arc::new(present)).await;
     (memo, client)
 }
 
-/// Starts a worker with these values of the joined and the current epoch, and connects a peer to it.
-async fn connected_to(admitting: (Arc<Joined>, Arc<Current>)) -> ExchangeClient<Channel> {
+/// Starts a worker with these epochs, and connects a peer to it.
+async fn connected_to(present: Arc<Present>) -> ExchangeClient<Channel> {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
     let service =
-        ExchangeServer::new(ExchangeService::new(admitting, MOST_BYTES, Copies::new(Default::default())));
+        ExchangeServer::new(ExchangeService::new(present, MOST_BYTES, Copies::new(Default::default())));
     tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     ExchangeClient::connect(url).await.unwrap()
 }
@@ -192,9 +194,9 @@ async fn only_members_of_the_epoch_are_heard() {
 async fn peers_wait_while_a_worker_opens_the_run() {
     let memo = Arc::new(Memo::default());
     for leaves in [false, true] {
-        let joined = Arc::new(Joined::new(Some(memo.membership())));
-        let current = Arc::new(Current::new(None));
-        let mut client = connected_to((Arc::clone(&joined), Arc::clone(&current))).await;
+        let present = Arc::new(Present::default());
+        present.joined.send_replace(Some(memo.membership()));
+        let mut client = connected_to(Arc::clone(&present)).await;
         let stranger = PushHello {
             protocol_version: PROTOCOL_VERSION,
             epoch: EPOCH,
@@ -206,10 +208,10 @@ async fn peers_wait_while_a_worker_opens_the_run() {
         let mut waiting = Box::pin(push(&mut client, vec![hello(), block(0, &[])]));
         tokio::time::timeout(Duration::from_millis(50), &mut waiting).await.unwrap_err();
         if leaves {
-            joined.send_replace(None);
+            present.joined.send_replace(None);
             assert_eq!(waiting.await.unwrap_err().code(), Code::Unavailable);
         } else {
-            current.send_replace(Some(Arc::clone(&memo) as _));
+            present.running.send_replace(Some(Arc::clone(&memo) as _));
             assert_eq!(waiting.await.unwrap(), 1);
         }
     }

@@ -7,11 +7,11 @@ use exact2048_net::tls::TlsFiles;
 use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
 use exact2048_proto::v1::{FetchResponse, PushRequest, PushResponse};
 use exact2048_storage::{RunId, StoreSettings};
-use tokio::sync::watch;
 use tonic::transport::{Server, server::TcpIncoming};
 use tonic::{Request, Response, Streaming};
 
 use super::super::copies::{Copies, CopyPieces};
+use super::super::epoch::Present;
 use super::super::exchange::ExchangeService;
 use super::*;
 
@@ -37,9 +37,9 @@ fn member(worker: u64, address: &str) -> EpochMember {
 /// Starts the service of a worker with this cache.
 fn serve_cache(worker: u64, cache: &Path) -> EpochMember {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
-    let joined = Arc::new(watch::Sender::new(Some(MEMBERSHIP)));
-    let admitting = (joined, Arc::new(watch::Sender::new(None)));
-    serve(worker, ExchangeService::new(admitting, 0, Copies::new(cache)))
+    let present = Present::default();
+    present.joined.send_replace(Some(MEMBERSHIP));
+    serve(worker, ExchangeService::new(Arc::new(present), 0, Copies::new(cache)))
 }
 
 /// Puts the copy of a shard into a cache.

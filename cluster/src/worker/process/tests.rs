@@ -17,7 +17,7 @@ use super::*;
 use crate::wire::{Assignment, OpeningId};
 
 /// A worker without a runner, the epoch that the runner would be in, and the epochs that it would start.
-async fn process(folder: &std::path::Path) -> (Process, Arc<Entered>, std::sync::mpsc::Receiver<Arc<Start>>) {
+async fn process(folder: &std::path::Path) -> (Process, Arc<Present>, std::sync::mpsc::Receiver<Arc<Start>>) {
     let client = ClientOptions {
         server: "http://127.0.0.1:1".to_owned(),
         tls: TlsFiles::default(),
@@ -33,11 +33,9 @@ async fn process(folder: &std::path::Path) -> (Process, Arc<Entered>, std::sync:
         allowed: Allowed::default(),
     };
     let (starts, received) = std::sync::mpsc::channel();
-    let (joined, current) = (watch::Sender::new(None), watch::Sender::new(None));
     let identity = Identity::take(folder).unwrap();
-    let admitting = (Arc::new(joined), Arc::new(current));
-    let entered: Arc<Entered> = Arc::default();
-    let epochs = AssignedEpochs::new(identity.id, admitting, Arc::clone(&entered), starts);
+    let present: Arc<Present> = Arc::default();
+    let epochs = AssignedEpochs::new(identity.id, Arc::clone(&present), starts);
     let process = Process {
         options: WorkerOptions {
             client,
@@ -60,7 +58,7 @@ async fn process(folder: &std::path::Path) -> (Process, Arc<Entered>, std::sync:
         last_needed_memory: None,
         outage: Outage::default(),
     };
-    (process, entered, received)
+    (process, present, received)
 }
 
 /// Creates an answer that withdraws an epoch and assigns the next one.
@@ -90,19 +88,19 @@ fn assigned(number: u64) -> Answer {
 #[tokio::test]
 async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut process, entered, starts) = process(folder.path()).await;
+    let (mut process, present, starts) = process(folder.path()).await;
     let named = |process: &Process| process.pull(false).epoch;
     process.take(assigned(1));
     let first = starts.try_recv().unwrap();
     assert_eq!((first.assignment.share.epoch, named(&process)), (EpochId(1), None));
-    *entered.lock() = Some(EpochId(1));
+    *present.entered.lock() = Some(EpochId(1));
     assert_eq!(named(&process), Some(EpochId(1)));
     // The next epoch begins, but the runner does not leave the first.
     process.take(assigned(2));
     assert!(first.stop.load(Ordering::Relaxed));
     let second = starts.try_recv().unwrap().assignment.share.epoch;
     assert_eq!((second, named(&process)), (EpochId(2), Some(EpochId(1))));
-    *entered.lock() = Some(EpochId(2));
+    *present.entered.lock() = Some(EpochId(2));
     assert_eq!(named(&process), Some(EpochId(2)));
 }
 
