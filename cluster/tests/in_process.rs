@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_cluster::coordinator::{self, Shell, WantedJob};
+use exact2048_cluster::client::open;
+use exact2048_cluster::coordinator::{self, Shell};
 use exact2048_cluster::worker::{self, WorkerOptions};
-use exact2048_coordinator::cluster::{ClusterConfig, JobId};
+use exact2048_coordinator::cluster::ClusterConfig;
 use exact2048_game::{KeptLayers, Params};
 use exact2048_net::client::ClientOptions;
 use exact2048_net::gate::Allowed;
@@ -16,7 +17,7 @@ use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
 use exact2048_net::token::RequiredToken;
-use exact2048_proto::v1::JobState;
+use exact2048_proto::v1::{GetRequest, JobState, SubmitRequest};
 use exact2048_solution::Run;
 use exact2048_storage::{Location, StoreSettings};
 use exact2048_worker::{Heap, Tuning};
@@ -81,10 +82,12 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
         tasks.push(start_worker(&url, bind().await, &place.path().join("cache"), &stop));
     }
     let params = Params::usual(board, "score").kept(kept).build().unwrap();
-    let job = JobId("job".to_owned());
-    shell.submit(job.clone(), WantedJob::new(params)).await.unwrap();
+    let mut client = open(&client(&url)).await.unwrap();
+    let (parameters, name) = (Some((&params).into()), "job".to_owned());
+    client.submit(SubmitRequest { parameters, name, ..SubmitRequest::default() }).await.unwrap();
     loop {
-        let status = shell.job_view(&job).unwrap();
+        let answer = client.get(GetRequest { job: "job".to_owned() }).await.unwrap();
+        let status = answer.into_inner().job.unwrap();
         match status.state() {
             JobState::Done => break,
             JobState::Failed => panic!("{}", status.failure),

@@ -13,43 +13,35 @@ use exact2048_storage::{ErrorKind, RunDir};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::driver::{Driver, Work};
-use super::estimates::{Estimates, JobEstimate};
+use super::driver::Work;
+use super::estimates::JobEstimate;
 use super::job_run::{Contents, DiskLimit, JobRun, RecordError};
 use super::known::HeldRun;
-use super::ledger::Ledger;
 use super::queue_records::QueueRecord;
+use super::shell::Shell;
 use super::statuses::gone;
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
-/// Carries out orders on journals, runs and shards.
-#[derive(Clone)]
-pub(super) struct Carrier {
-    pub driver: Arc<Driver>,
-    pub ledger: Ledger,
-    pub estimates: Arc<Estimates>,
-}
-
-impl Carrier {
+impl Shell {
     /// Carries out orders one at a time until the coordinator stops. The order under way is finished then. Examinations
     /// of runs go on beside the orders.
-    pub async fn carry_out(self, mut work: UnboundedReceiver<Work>) {
+    pub(super) async fn carry_out(self: Arc<Self>, mut work: UnboundedReceiver<Work>) {
         let stop = &self.driver.stop;
         while let Some(Some(work)) = stop.run_until_cancelled(work.recv()).await {
             if let Work::Errand(Errand::Examine(claim)) = work {
                 // Reading a shard takes long, so other orders do not wait for it.
-                tokio::spawn(self.clone().examine(claim));
+                tokio::spawn(Arc::clone(&self).examine(claim));
                 continue;
             }
-            let (carrier, ordered) = (self.clone(), work.clone());
+            let (shell, ordered) = (Arc::clone(&self), work.clone());
             let done = tokio::task::spawn_blocking(move || match ordered {
-                Work::Append(append) => carrier.append_for(&append),
+                Work::Append(append) => shell.append_for(&append),
                 Work::Errand(Errand::Open { ticket, job, times, may_make }) => {
-                    carrier.open_for(ticket, &job, times, may_make)
+                    shell.open_for(ticket, &job, times, may_make)
                 }
-                Work::Errand(Errand::Look(job)) => carrier.find_run(&job),
+                Work::Errand(Errand::Look(job)) => shell.find_run(&job),
                 Work::Errand(Errand::Examine(_)) => {}
-                Work::Release => carrier.release(),
+                Work::Release => shell.release(),
             });
             if let Err(panic) = done.await {
                 tracing::error!(%panic, "work on a journal panicked");
@@ -240,7 +232,7 @@ impl Carrier {
     }
 
     /// Reads a shard that a worker cannot read.
-    async fn examine(self, claim: Claim) {
+    async fn examine(self: Arc<Self>, claim: Claim) {
         let location = self.driver.with(|state, _| Some(state.jobs.get(&claim.job)?.location.clone()));
         let asked = claim.clone();
         let found = tokio::task::spawn_blocking(move || match location {

@@ -49,7 +49,6 @@ use rustix::io::Errno;
 
 pub use observe::describe;
 pub use queue::QueueError;
-pub use requests::WantedJob;
 pub use serve::serve;
 pub use shell::Shell;
 

@@ -21,35 +21,21 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
-use super::driver::Driver;
-use super::estimates::Estimates;
 use super::job_run::Contents;
 use super::known::{Known, State};
-use super::ledger::Ledger;
 use super::queue_records::QueueRecord;
 use super::recheck;
+use super::shell::Shell;
 use super::statuses::{gone, of_panic, of_run};
 use crate::wire::{cluster_status, is_run_unknown, run_unknown_status};
 
-/// Answers the requests of clients.
-pub(super) struct Requests {
-    driver: Arc<Driver>,
-    ledger: Ledger,
-    estimates: Arc<Estimates>,
-    store: Location,
-}
-
-impl Requests {
-    pub fn new(driver: Arc<Driver>, ledger: Ledger, estimates: Arc<Estimates>, store: Location) -> Self {
-        Self { driver, ledger, estimates, store }
-    }
-
+impl Shell {
     /// Puts a job in the queue.
     ///
     /// # Errors
     ///
     /// A status of the gRPC call.
-    pub async fn submit(self: Arc<Self>, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
+    pub(super) async fn submit(self: Arc<Self>, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
         let WantedJob { params, disk_limit, .. } = wanted.clone();
         let least = self.least_memory_of(params.clone()).await?;
         self.check(&job, &least)?;
@@ -106,7 +92,7 @@ impl Requests {
     /// # Errors
     ///
     /// A status of the gRPC call.
-    pub async fn cancel(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
+    pub(super) async fn cancel(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         let turn = self.ledger.turn().await;
         carry_through(turn, async move {
             self.decide(|state, _| state.cluster.check_cancel(&job))?;
@@ -123,7 +109,7 @@ impl Requests {
     /// # Errors
     ///
     /// A status of the gRPC call.
-    pub async fn resume(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
+    pub(super) async fn resume(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         if self.decide(|state, _| state.cluster.resumption(&job))? == Resumption::Requeue {
             self.require_resumable(&job).await?;
         }
@@ -164,7 +150,7 @@ impl Requests {
     /// # Errors
     ///
     /// A status of the gRPC call.
-    pub async fn forget(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
+    pub(super) async fn forget(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         let turn = self.ledger.turn().await;
         carry_through(turn, async move {
             let last = self.driver.job_view(&job)?;
@@ -216,7 +202,7 @@ async fn carry_through<T: Send + 'static>(
 
 /// A requested job.
 #[derive(Clone, Debug)]
-pub struct WantedJob {
+pub(super) struct WantedJob {
     /// Parameters of the run.
     pub params: Params,
     /// Disk limit of the run in bytes, if any.

@@ -49,7 +49,7 @@ pub async fn serve(
     });
     let appends = shell.run();
 
-    let service = CoordinatorServer::new(CoordinatorService::new(&shell));
+    let service = CoordinatorServer::new(CoordinatorService(Arc::clone(&shell)));
     let service = service.max_decoding_message_size(limits.message_bytes);
     let browsers = serve_browsers(for_browsers, Arc::clone(&shell.driver), stop.clone());
     let services = Services::new(bound, health_service, service, exact2048_proto::DESCRIPTORS)?;
@@ -62,7 +62,7 @@ pub async fn serve(
     };
     let (of_grpc, of_http) = served?;
     let ended = if of_http == ServerEnd::CutOff { of_http } else { of_grpc };
-    if let Some(reason) = shell.fenced() {
+    if let Some(reason) = shell.driver.fenced.get() {
         bail!("another coordinator owns the store: {reason}");
     }
     Ok(if appended { ended } else { ServerEnd::CutOff })

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
 use super::driver::Driver;
-use super::requests::{Requests, WantedJob};
+use super::requests::WantedJob;
 use super::shell::Shell;
 use super::statuses::stopping;
 use super::{observe, records};
@@ -31,17 +31,7 @@ const JOBS_AT_ONCE: u32 = 500;
 
 /// Answers clients and workers.
 #[derive(Clone)]
-pub struct CoordinatorService {
-    driver: Arc<Driver>,
-    requests: Arc<Requests>,
-}
-
-impl CoordinatorService {
-    /// Creates the service of a coordinator.
-    pub fn new(shell: &Shell) -> Self {
-        Self { driver: Arc::clone(&shell.driver), requests: Arc::clone(&shell.requests) }
-    }
-}
+pub struct CoordinatorService(pub Arc<Shell>);
 
 fn job_of(name: &str) -> Result<JobId, Status> {
     names::parse(name).map_err(|error| invalid_argument("job", error))
@@ -80,17 +70,17 @@ impl Coordinator for CoordinatorService {
             value_step: any_value_step,
         };
         let wanted = WantedJob { params, disk_limit, open, must_exist };
-        let job = Arc::clone(&self.requests).submit(job, wanted).await?;
+        let job = Arc::clone(&self.0).submit(job, wanted).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        let job = self.driver.job_view(&job_of(&request.into_inner().job)?)?;
+        let job = self.0.driver.job_view(&job_of(&request.into_inner().job)?)?;
         Ok(Response::new(GetResponse { job: Some(job) }))
     }
 
     async fn list(&self, _request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        let all = self.driver.snapshot();
+        let all = self.0.driver.snapshot();
         Ok(Response::new(ListResponse { jobs: all.in_turn(), workers: all.workers.to_vec() }))
     }
 
@@ -100,26 +90,26 @@ impl Coordinator for CoordinatorService {
         let name = request.into_inner().job;
         let job = if name.is_empty() { None } else { Some(job_of(&name)?) };
         if let Some(job) = &job {
-            self.driver.job_view(job)?;
+            self.0.driver.job_view(job)?;
         }
-        Ok(Response::new(Box::pin(watch(Arc::clone(&self.driver), job))))
+        Ok(Response::new(Box::pin(watch(Arc::clone(&self.0.driver), job))))
     }
 
     async fn cancel(&self, request: Request<CancelRequest>) -> Result<Response<CancelResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Arc::clone(&self.requests).cancel(job).await?;
+        let job = Arc::clone(&self.0).cancel(job).await?;
         Ok(Response::new(CancelResponse { job: Some(job) }))
     }
 
     async fn resume(&self, request: Request<ResumeRequest>) -> Result<Response<ResumeResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Arc::clone(&self.requests).resume(job).await?;
+        let job = Arc::clone(&self.0).resume(job).await?;
         Ok(Response::new(ResumeResponse { job: Some(job) }))
     }
 
     async fn forget(&self, request: Request<ForgetRequest>) -> Result<Response<ForgetResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Arc::clone(&self.requests).forget(job).await?;
+        let job = Arc::clone(&self.0).forget(job).await?;
         Ok(Response::new(ForgetResponse { job: Some(job) }))
     }
 
@@ -129,7 +119,7 @@ impl Coordinator for CoordinatorService {
             wire_status(&error)
         })?;
         check_records(&pull)?;
-        let answer = self.driver.pull(&pull).await?;
+        let answer = self.0.driver.pull(&pull).await?;
         Ok(Response::new(answer_message(&answer)))
     }
 }
@@ -240,7 +230,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
         let shell = Shell::open(store, ClusterConfig::default(), stop).unwrap();
-        let service = CoordinatorService::new(&shell);
+        let service = CoordinatorService(Arc::clone(&shell));
         let params = Params::small("2x2");
         let submit = |name: &str| {
             let (parameters, name) = (Some((&params).into()), name.to_owned());

@@ -4,31 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use exact2048_coordinator::cluster::{Cluster, ClusterConfig, EpochId, JobId, Secret, Secrets, Submission};
-use exact2048_proto::v1;
+use exact2048_coordinator::cluster::{Cluster, ClusterConfig, EpochId, Secret, Secrets, Submission};
 use exact2048_storage::Location;
 use parking_lot::Mutex;
 use rand::Rng;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 
-use super::carry_out::Carrier;
 use super::driver::{Driver, Pending};
 use super::estimates::Estimates;
 use super::known::Known;
 use super::ledger::Ledger;
 use super::notes::note_jobs;
 use super::queue::Queue;
-use super::requests::{Requests, WantedJob};
 use crate::random::generator;
 
-/// A coordinator.
+/// A coordinator. It carries out the orders of the pure code, and answers the requests of clients.
 pub struct Shell {
     pub(super) driver: Arc<Driver>,
     pub(super) ledger: Ledger,
     pub(super) estimates: Arc<Estimates>,
-    pub(super) requests: Arc<Requests>,
+    pub(super) store: Location,
     /// Orders that wait for [`run`](Self::run).
     pending: Mutex<Option<Pending>>,
     /// Interval of the pure code's clock.
@@ -58,54 +54,25 @@ impl Shell {
         jobs.into_iter().try_for_each(|job| restore(&driver, &store, job))?;
         driver.with(|state, now| state.cluster.tick(now));
         let ledger = Ledger::new(Arc::clone(&driver), queue);
-        let estimates = Arc::<Estimates>::default();
-        let requests = Requests::new(Arc::clone(&driver), ledger.clone(), Arc::clone(&estimates), store);
-        let (requests, pending) = (Arc::new(requests), Mutex::new(Some(pending)));
-        Ok(Arc::new(Self { driver, ledger, estimates, requests, pending, step }))
+        let (estimates, pending) = (Arc::default(), Mutex::new(Some(pending)));
+        Ok(Arc::new(Self { driver, ledger, estimates, store, pending, step }))
     }
 
     /// Starts the parts of the coordinator, which end when the coordinator stops. The returned task then finishes the
     /// work under way. Must be called within a runtime.
-    pub(super) fn run(&self) -> JoinHandle<()> {
+    pub(super) fn run(self: &Arc<Self>) -> JoinHandle<()> {
         tokio::spawn(Arc::clone(&self.driver).keep_time(self.step));
         tokio::spawn(self.ledger.clone().keep_watch());
-        let (driver, ledger, estimates) =
-            (Arc::clone(&self.driver), self.ledger.clone(), Arc::clone(&self.estimates));
-        let pending = self.pending.lock().take();
+        let (shell, pending) = (Arc::clone(self), self.pending.lock().take());
         tokio::spawn(async move {
             let Some(Pending { work, news }) = pending else { return };
-            let carrier = Carrier { driver, ledger: ledger.clone(), estimates };
-            tokio::join!(carrier.carry_out(work), note_jobs(ledger, news));
+            tokio::join!(note_jobs(shell.ledger.clone(), news), shell.carry_out(work));
         })
-    }
-
-    /// Puts a job in the queue.
-    ///
-    /// # Errors
-    ///
-    /// A status of the call `Submit`.
-    pub async fn submit(&self, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
-        Arc::clone(&self.requests).submit(job, wanted).await
-    }
-
-    /// Returns the current state of a job.
-    ///
-    /// # Errors
-    ///
-    /// NOT_FOUND.
-    pub fn job_view(&self, job: &JobId) -> Result<v1::Job, Status> {
-        self.driver.job_view(job)
     }
 
     /// Publishes the state of the cluster as metrics.
     pub fn record_metrics(&self) {
         self.driver.record_metrics();
-    }
-
-    /// Returns why this coordinator stopped working, if another one owns the store.
-    #[must_use]
-    pub fn fenced(&self) -> Option<&str> {
-        self.driver.fenced.get().map(String::as_str)
     }
 }
 
