@@ -76,7 +76,7 @@ pub async fn start(
     };
     let bound = Bound::for_metrics(address, allowed, limits).await;
     let bound = bound.map_err(|source| MonitoringError::Listen { address, source })?;
-    let address = bound.address();
+    let address = bound.options.listen;
     if !address.ip().to_canonical().is_loopback() {
         tracing::warn!(%address, "metrics are unencrypted and open to anyone");
     }

@@ -21,7 +21,7 @@ use crate::quota::Quota;
 use crate::requests::{Guard, Rules, Streams, apply_rules};
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
-use crate::token::{CheckToken, RequiredToken, Token};
+use crate::token::{CheckToken, RequiredToken};
 use crate::{connections, descriptors};
 
 /// Time for sending the final statuses of requests that are cut off.
@@ -92,11 +92,12 @@ pub enum ServerEnd {
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
-    address: SocketAddr,
     tls: Option<ServerTls>,
     protocol: Protocol,
-    options: ServerOptions,
-    capacity: Capacity,
+    /// The options. If the port was 0, the address has the port that the system chose. The token may be set later.
+    pub options: ServerOptions,
+    /// The limits of connections and requests. They may be raised later.
+    pub capacity: Capacity,
 }
 
 /// Limits on the concurrent connections and requests of a server. The limits may grow.
@@ -173,17 +174,17 @@ impl Bound {
     async fn bind(
         tls: Option<ServerTls>,
         protocol: Protocol,
-        options: ServerOptions,
+        mut options: ServerOptions,
         capacity: Capacity,
     ) -> Result<Self, ServeError> {
         let (address, protection) = (options.listen, protection(tls.as_ref(), &options));
         check_listen(address, protection, options.insecure)?;
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        options.listen = listener.local_addr().map_err(failed)?;
         let for_http = if protocol == Protocol::Http { " for HTTP" } else { "" };
-        tracing::info!(%address, %protection, "listening{for_http}");
-        Ok(Self { listener, address, tls, protocol, options, capacity })
+        tracing::info!(address = %options.listen, %protection, "listening{for_http}");
+        Ok(Self { listener, tls, protocol, options, capacity })
     }
 
     /// Binds an address for metrics, without TLS and token. The port has separate limits.
@@ -194,52 +195,23 @@ impl Bound {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let (tls, token) = (TlsFiles::default(), RequiredToken::None);
-        let options = ServerOptions { listen: address, tls, token, insecure: true, allowed, limits };
+        let listen = listener.local_addr()?;
+        let options = ServerOptions { listen, tls, token, insecure: true, allowed, limits };
         let (connections, requests) = (Quota::new(limits.connections), Quota::new(limits.requests));
         let capacity = Capacity { connections, requests, descriptors: usize::MAX };
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address, tls: None, protocol: Protocol::Http, options, capacity })
+        Ok(Self { listener, tls: None, protocol: Protocol::Http, options, capacity })
     }
 
     /// Returns the server's URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}://{}", self.scheme(), self.address)
+        format!("{}://{}", self.scheme(), self.options.listen)
     }
 
     /// Returns `http` or `https`.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
-    }
-
-    /// Returns whether the token of this server is still to be [set](Self::set_token).
-    #[must_use]
-    pub fn awaits_token(&self) -> bool {
-        matches!(self.options.token, RequiredToken::Later)
-    }
-
-    /// Sets the token that clients must show.
-    pub fn set_token(&mut self, token: Token) {
-        self.options.token = RequiredToken::Given(token);
-    }
-
-    /// Returns the token that clients must show, if it is known.
-    #[must_use]
-    pub fn token(&self) -> Option<&Token> {
-        self.options.token.given()
-    }
-
-    /// Returns the address, with the port that the system chose if 0 was given.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Returns the limits. They may be raised later.
-    #[must_use]
-    pub fn capacity(&self) -> Capacity {
-        self.capacity.clone()
     }
 
     /// Returns the check of the token.
@@ -277,9 +249,9 @@ impl Bound {
         guard: Option<Guard>,
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
-        let ServerOptions { limits, ref allowed, .. } = self.options;
+        let ServerOptions { listen, limits, ref allowed, .. } = self.options;
         let protection = protection(self.tls.as_ref(), &self.options);
-        let gate = Gate::new(self.protocol, self.address, protection, allowed.clone());
+        let gate = Gate::new(self.protocol, listen, protection, allowed.clone());
         let Capacity { connections, requests, .. } = self.capacity;
         let rules = Rules { methods, gate, guard, requests, limits, stop: stop.over.clone() };
         let mut server = transport(&limits, self.protocol);

@@ -84,7 +84,7 @@ async fn serve(limits: ServerLimits, tls: TlsFiles) -> Server {
     let (listen, allowed) = (([0, 0, 0, 0], 0).into(), Allowed::default());
     let options = ServerOptions { listen, tls, token: RequiredToken::None, insecure: true, limits, allowed };
     let bound = Bound::new(options).await.unwrap();
-    let (address, stop) = (bound.address(), Stop::default());
+    let (address, stop) = (bound.options.listen, Stop::default());
     let (_, health) = tonic_health::server::health_reporter();
     let services = Services::new(bound, health, Flood, tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
     tokio::spawn(services.serve(stop.clone()));

@@ -63,7 +63,7 @@ async fn serve(token: Option<&str>) -> Ports {
     let options = ServerOptions { listen, tls, token, insecure: false, limits, allowed: allowed() };
     let bound = Bound::new(options).await.unwrap();
     let beside = bound.bind_http(listen).await.unwrap();
-    let ports = Ports { grpc: bound.address(), http: beside.address(), stop: Stop::default() };
+    let ports = Ports { grpc: bound.options.listen, http: beside.options.listen, stop: Stop::default() };
     let (_, health) = tonic_health::server::health_reporter();
     let router = Router::new().route("/metrics", get(async || "an answer"));
     let nothing = async || RequestFailure::from(Status::not_found("there is nothing here"));

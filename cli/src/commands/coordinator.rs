@@ -13,7 +13,7 @@ use exact2048_coordinator::cluster::ClusterConfig;
 use exact2048_net::install_crypto;
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
-use exact2048_net::token::Token;
+use exact2048_net::token::{RequiredToken, Token};
 
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
@@ -86,13 +86,13 @@ async fn coordinate(args: &Args) -> Result<()> {
             return Ok(());
         }
     };
-    if bound.awaits_token() {
-        let made = tokio::task::spawn_blocking(move || token::make(&of_store)).await?;
-        let token = made.context("cannot use the token of the store")?;
-        for_browsers.iter_mut().for_each(|page| page.set_token(token.clone()));
-        bound.set_token(token);
+    if matches!(bound.options.token, RequiredToken::Later) {
+        let token = tokio::task::spawn_blocking(move || token::make(&of_store)).await?;
+        let token = RequiredToken::Given(token.context("cannot use the token of the store")?);
+        for_browsers.iter_mut().for_each(|page| page.options.token = token.clone());
+        bound.options.token = token;
     }
-    let _announced = bound.token().and_then(|token| announce(&bound, token));
+    let _announced = bound.options.token.given().and_then(|token| announce(&bound, token));
     let of_shell = Arc::clone(&shell);
     args.server.serve_metrics(Arc::new(move || of_shell.record_metrics()), &stop).await?;
     describe();
@@ -111,6 +111,6 @@ async fn coordinate(args: &Args) -> Result<()> {
 
 /// Announces the token to clients of this user on this machine. Without that they need `--token-file`.
 fn announce(bound: &Bound, token: &Token) -> Option<Announcement> {
-    let announced = Announcement::make(bound.address(), token);
+    let announced = Announcement::make(bound.options.listen, token);
     announced.inspect_err(|error| tracing::warn!(%error, "local clients cannot find the token")).ok()
 }

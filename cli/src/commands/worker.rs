@@ -107,8 +107,10 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     let tuning = limits::worker_tuning(memory_bytes, threads);
     limits::tune_allocator(tuning.limit_bytes, threads + network_threads(threads));
     let advertise = match &args.advertise {
-        Some(advertise) => format!("{}://{}", bound.scheme(), advertise.with_port(bound.address().port())),
-        None => format!("{}://{}", bound.scheme(), reachable(bound.address(), &args.coordinator)?),
+        Some(advertise) => {
+            format!("{}://{}", bound.scheme(), advertise.with_port(bound.options.listen.port()))
+        }
+        None => format!("{}://{}", bound.scheme(), reachable(bound.options.listen, &args.coordinator)?),
     };
     let options = WorkerOptions {
         client,

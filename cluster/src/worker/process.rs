@@ -137,7 +137,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     let running = running.context("cannot start a thread")?;
 
     // This worker serves peers until its last pull, because they may still need its copies of shards.
-    let capacity = bound.capacity();
+    let capacity = bound.capacity.clone();
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
     let service = ExchangeService::new(Arc::clone(&present), options.memory_bytes, copies);

@@ -54,7 +54,7 @@ async fn process(folder: &std::path::Path) -> (Process, Arc<Present>, std::sync:
         identity,
         outbox: Arc::default(),
         epochs,
-        capacity: Bound::new(listening).await.unwrap().capacity(),
+        capacity: Bound::new(listening).await.unwrap().capacity,
         last_needed_memory: None,
         outage: Outage::default(),
     };
