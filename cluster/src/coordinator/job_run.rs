@@ -182,7 +182,7 @@ impl JobRun {
     /// Returns the opening record, whose number is part of the file names of workers' shards.
     #[must_use]
     pub fn opening(&self) -> OpeningId {
-        self.journal.opening()
+        self.journal.opening
     }
 
     /// Returns the lanes of each member's shard of a range, in an epoch of members with these threads.
@@ -199,7 +199,7 @@ impl JobRun {
     /// Returns the size of the run, or zeros if the run could not be reopened after a failure.
     #[must_use]
     pub fn stored(&self) -> RunBytes {
-        self.journal.journal().map(stored).unwrap_or_default()
+        self.journal.open.as_ref().map(stored).unwrap_or_default()
     }
 
     /// Appends a record to the journal. After a failure, the same record may be appended again.
@@ -251,7 +251,7 @@ impl JobRun {
 
     /// Counts the shards that a record has added, or deletes the shards that it has released.
     fn note_appended(&mut self, record: &JournalRecord) {
-        let Some(run) = self.journal.journal() else { return };
+        let Some(run) = self.journal.open.as_ref() else { return };
         let counted = self.counted.take();
         match record {
             JournalRecord::Commit(record) if counted.as_ref() != Some(&record.commit) => {
@@ -357,7 +357,7 @@ mod tests {
 
     /// Creates a commit of the first layer with one shard. The test may change the shard's record.
     fn commit(run: &JobRun, change: impl FnOnce(&mut ShardRecord)) -> JournalRecord {
-        let open = Run::open(run.journal.location()).unwrap();
+        let open = Run::open(&run.journal.location).unwrap();
         let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(4));
         let identity = open.catalog().identity(phase, first, last);
         let attempt = Attempt { opening: run.opening().0, epoch: 1, member: 1 };

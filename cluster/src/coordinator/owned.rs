@@ -58,12 +58,13 @@ type Healed<'a, J> = (&'a mut J, Option<<J as Journal>::Record>);
 /// A journal that this process owns.
 #[derive(Debug)]
 pub struct OwnedJournal<J: Journal> {
-    location: Location,
+    pub location: Location,
     /// The run of the journal.
     run: RunId,
     /// The open journal; `None` if it could not be reopened after a failure.
-    open: Option<J>,
-    opening: OpeningId,
+    pub open: Option<J>,
+    /// The latest opening record.
+    pub opening: OpeningId,
     /// Number of entries that the journal is known to have.
     entries: u64,
     /// The record of the failed append, which may be the next entry.
@@ -75,21 +76,6 @@ impl<J: Journal> OwnedJournal<J> {
     pub fn new(location: Location, run: RunId, opened: OpenJournal<J>) -> Self {
         let OpenJournal { journal, opening, entries, .. } = opened;
         Self { location, run, open: Some(journal), opening, entries, uncertain: None }
-    }
-
-    /// Returns the location of the journal.
-    pub fn location(&self) -> &Location {
-        &self.location
-    }
-
-    /// Returns the latest opening record.
-    pub fn opening(&self) -> OpeningId {
-        self.opening
-    }
-
-    /// Returns the journal; `None` if it could not be reopened after a failure.
-    pub fn journal(&self) -> Option<&J> {
-        self.open.as_ref()
     }
 
     /// Returns whether the journal must be reopened before the next append.
@@ -305,7 +291,7 @@ mod tests {
             Some(Some(9)),
             "no writer is fenced"
         );
-        assert!(journal.journal().is_none());
+        assert!(journal.open.is_none());
         ENTRIES.take();
         assert!(foreign(journal.append(&16)).starts_with("expected 1 records"));
         // Another process appended its record where this process tried to append.

@@ -105,8 +105,9 @@ fn opened(
 #[derive(Debug)]
 pub struct Queue {
     journal: OwnedJournal<TypedRun<QueueRecord>>,
-    /// Number of this coordinator: the number of its opening record, plus 1.
-    fence: u64,
+    /// Number of this coordinator, at least 1: the number of its opening record, plus 1. The number grows with every
+    /// opening of the queue by any process.
+    pub fence: u64,
     /// Reason why this coordinator writes no more records; `None` as long as it owns the queue.
     fenced: Option<String>,
 }
@@ -143,13 +144,6 @@ impl Queue {
         Ok((Self { journal: OwnedJournal::new(location, run, opened), fence, fenced: None }, jobs))
     }
 
-    /// Returns the number of this coordinator, at least 1. The number grows with every opening of the queue by any
-    /// process.
-    #[must_use]
-    pub fn fence(&self) -> u64 {
-        self.fence
-    }
-
     /// Appends a record, which then survives a restart. Retries a failed append once.
     ///
     /// # Errors
@@ -160,7 +154,7 @@ impl Queue {
         self.require_ownership()?;
         let mut appended = self.journal.append(record);
         // If even the opening of the journal failed, the caller decides about a retry, because the attempt took long.
-        let is_open = self.journal.journal().is_some();
+        let is_open = self.journal.open.is_some();
         if is_open && matches!(&appended, Err(AppendError::Failed(error)) if !is_taken_over(error)) {
             appended = self.journal.append(record);
         }
@@ -174,7 +168,7 @@ impl Queue {
     /// As for [`confirm`](Self::confirm), and [`AppendError::Failed`] if the store is not writable.
     pub fn require_store(&mut self) -> Result<(), AppendError> {
         self.confirm()?;
-        Ok(self.journal.journal().map_or(Ok(()), TypedRun::require_writable)?)
+        Ok(self.journal.open.as_ref().map_or(Ok(()), TypedRun::require_writable)?)
     }
 
     /// Requires that the queue is in its place, and that no other coordinator has taken over.
@@ -200,7 +194,7 @@ impl Queue {
         let reason = match error {
             AppendError::Failed(error) if is_taken_over(&error) => error.to_string(),
             AppendError::Foreign(_) => {
-                format!("another coordinator has taken over {}", self.journal.location())
+                format!("another coordinator has taken over {}", self.journal.location)
             }
             error => return error,
         };
@@ -236,7 +230,7 @@ mod tests {
             let store = Location::from(place.path());
             let (mut queue, _) = Queue::open(&store).unwrap();
             queue.append(&submitted("a")).unwrap();
-            assert_eq!(queue.journal.journal().unwrap().records(), []);
+            assert_eq!(queue.journal.open.as_ref().unwrap().records(), []);
             drop(queue);
             RunDir::open_for_writing(store.child(names::QUEUE).unwrap()).unwrap().commit(&wrong).unwrap();
             let error = Queue::open(&store).unwrap_err();
@@ -258,11 +252,11 @@ mod tests {
         let error = Queue::open(&store).unwrap_err();
         assert!(matches!(error, QueueError::Owned { .. }), "{error}");
         assert_eq!(error.kind(), ErrorKind::Busy);
-        let first = queue.fence();
+        let first = queue.fence;
         drop(queue);
         let (mut queue, jobs) = Queue::open(&store).unwrap();
         assert_eq!(names(&jobs), [("a", false)]);
-        assert!(queue.fence() > first);
+        assert!(queue.fence > first);
         queue.append(&QueueRecord::Cancelled { job: job("a") }).unwrap();
         drop(queue);
         assert_eq!(names(&Queue::open(&store).unwrap().1), [("a", true)]);

@@ -45,9 +45,9 @@ impl Shell {
         let mut generator = generator()?;
         let secrets = Secrets::new(move || Secret::new(generator.random()));
         let (queue, jobs) = Queue::open(&store)?;
-        tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");
+        tracing::info!(%store, fence = queue.fence, jobs = jobs.len(), "took over the store");
         // The numbers of epochs are above 0, because workers use 0 for no epoch.
-        let (first_epoch, step) = (EpochId::first_of(queue.fence()), config.lease / 5);
+        let (first_epoch, step) = (EpochId::first_of(queue.fence), config.lease / 5);
         let cluster = Cluster::new(first_epoch, config, secrets, Duration::ZERO);
         let (driver, pending) = Driver::new(cluster, stop);
         let driver = Arc::new(driver);
