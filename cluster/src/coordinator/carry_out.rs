@@ -126,24 +126,14 @@ impl Shell {
 
     /// Returns the open run of a job. Opens a closed run without removing anything from it.
     fn run_of(&self, job: &JobId) -> Result<Arc<Mutex<JobRun>>, RecordError> {
-        let found = self.driver.with(|state, _| {
-            let known = state.jobs.get(job)?;
-            let closed = || Err((known.location.clone(), known.disk_limit));
-            Some(known.held.as_ref().map_or_else(closed, |held| Ok(Arc::clone(&held.run))))
-        });
-        match found {
-            Some(Ok(run)) => Ok(run),
-            Some(Err((location, limit_bytes))) => {
-                self.ledger.confirm()?;
-                let (run, _) = JobRun::reopen(&location, limit_bytes).map_err(AppendError::Failed)?;
-                Ok(self.hold(job, run))
-            }
-            None => Err(RecordError::Never { shard: None, reason: format!("job {job} does not exist") }),
+        let Some(known) = self.driver.with(|state, _| state.jobs.get(job).cloned()) else {
+            return Err(RecordError::Never { shard: None, reason: format!("job {job} does not exist") });
+        };
+        if let Some(held) = known.held {
+            return Ok(held.run);
         }
-    }
-
-    /// Keeps the run of a job open.
-    fn hold(&self, job: &JobId, run: JobRun) -> Arc<Mutex<JobRun>> {
+        self.ledger.confirm()?;
+        let (run, _) = JobRun::reopen(&known.location, known.disk_limit).map_err(AppendError::Failed)?;
         let held = HeldRun::new(run);
         let run = Arc::clone(&held.run);
         self.driver.with(|state, _| {
@@ -151,7 +141,7 @@ impl Shell {
                 known.held = Some(held);
             }
         });
-        run
+        Ok(run)
     }
 
     /// Opens the run of a job at its turn, and reports its contents to the cluster. Blocks on the store.

@@ -143,7 +143,7 @@ pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<Submission>
             (QueueRecord::Submitted { job, params, disk_bytes }, known) => {
                 known.and_then(|at| jobs.remove(&at));
                 places.insert(job.clone(), number);
-                jobs.insert(number, new(job, params, disk_bytes));
+                jobs.insert(number, new_job(job, params, disk_bytes));
             }
             (QueueRecord::Begun { .. }, Some(at)) => {
                 jobs.entry(at).and_modify(|job| job.has_run = true);
@@ -180,7 +180,7 @@ pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<Submission>
 }
 
 /// Creates a submitted job whose run was not created yet.
-fn new(job: JobId, params: Params, disk_limit: Option<u64>) -> Submission {
+pub(super) fn new_job(job: JobId, params: Params, disk_limit: Option<u64>) -> Submission {
     let (state, summary) = (JobState::Queued, JobSummary::default());
     Submission { job, params, disk_limit, least_memory: None, state, summary, has_run: false }
 }

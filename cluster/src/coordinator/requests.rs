@@ -23,7 +23,7 @@ use tonic::{Code, Status};
 
 use super::job_run::Contents;
 use super::known::{Known, State};
-use super::queue_records::QueueRecord;
+use super::queue_records::{QueueRecord, new_job};
 use super::recheck;
 use super::shell::Shell;
 use super::statuses::{gone, of_panic, of_run};
@@ -35,46 +35,32 @@ impl Shell {
     /// # Errors
     ///
     /// A status of the gRPC call.
-    pub(super) async fn submit(self: Arc<Self>, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
-        let WantedJob { params, disk_limit, .. } = wanted.clone();
-        let least = self.least_memory_of(params.clone()).await?;
-        self.check(&job, &least)?;
+    pub(super) async fn submit(
+        self: Arc<Self>,
+        mut job: Submission,
+        open: OpenChoices,
+        must_exist: bool,
+    ) -> Result<v1::Job, Status> {
+        job.least_memory = Some(self.least_memory_of(job.params.clone()).await?);
+        self.check(&job)?;
         self.ledger.require_store().await?;
-        let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
+        let location = self.store.child(&job.job.0).map_err(|error| of_run(&error.into()))?;
         // This precedes the turn of the request, because reading a long journal in a remote store takes minutes.
-        let found = look(location.clone(), wanted).await?;
+        let found = look(location.clone(), job, open, must_exist).await?;
         let turn = self.ledger.turn().await;
-        carry_through(turn, self.enqueue(job, found, disk_limit, least, location)).await
+        carry_through(turn, self.enqueue(found, location)).await
     }
 
     /// Writes a job to the queue, and hands it to the cluster.
-    async fn enqueue(
-        self: Arc<Self>,
-        job: JobId,
-        found: Found,
-        disk_limit: Option<u64>,
-        least: Arc<LeastMemory>,
-        location: Location,
-    ) -> Result<v1::Job, Status> {
-        self.check(&job, &least)?;
+    async fn enqueue(self: Arc<Self>, submission: Submission, location: Location) -> Result<v1::Job, Status> {
+        self.check(&submission)?;
+        let Submission { job, params, disk_limit, has_run, .. } = submission.clone();
         let known =
-            Known::new(found.params.clone(), disk_limit, location).map_err(|error| of_run(&error.into()))?;
-        let (params, disk_bytes) = (found.params.clone(), disk_limit);
-        self.ledger.note(QueueRecord::Submitted { job: job.clone(), params, disk_bytes }).await?;
-        let Found { params, summary, has_run } = found;
+            Known::new(params.clone(), disk_limit, location).map_err(|error| of_run(&error.into()))?;
+        self.ledger.note(QueueRecord::Submitted { job: job.clone(), params, disk_bytes: disk_limit }).await?;
         if has_run {
             self.ledger.note(QueueRecord::Begun { job: job.clone() }).await?;
         }
-        let state = if summary.is_some() { JobState::Done } else { JobState::Queued };
-        let submission = Submission {
-            job: job.clone(),
-            params,
-            disk_limit,
-            least_memory: Some(least),
-            state,
-            summary: summary.unwrap_or_default(),
-            has_run,
-        };
         self.decide(|state, now| {
             state.jobs.insert(job.clone(), known);
             state.cluster.enqueue(now, submission)
@@ -83,8 +69,8 @@ impl Shell {
     }
 
     /// Refuses a job that cannot be put in the queue.
-    fn check(&self, job: &JobId, least: &LeastMemory) -> Result<(), Status> {
-        self.decide(|state, now| state.cluster.check(now, job, Some(least)))
+    fn check(&self, job: &Submission) -> Result<(), Status> {
+        self.decide(|state, now| state.cluster.check(now, &job.job, job.least_memory.as_deref()))
     }
 
     /// Stops a job.
@@ -136,7 +122,8 @@ impl Shell {
         self.ledger.require_store().await?;
         let least = self.least_memory_of(params.clone()).await?;
         self.decide(|state, now| state.cluster.learn_memory(now, job, least))?;
-        let looked = look(location, WantedJob { must_exist, ..WantedJob::new(params) }).await;
+        let job_without_limit = new_job(job.clone(), params, None);
+        let looked = look(location, job_without_limit, OpenChoices::default(), must_exist).await;
         match looked {
             Err(status) if is_run_unknown(&status) => {
                 Err(with_reason(Code::FailedPrecondition, "NO_RUN", gone(job), []))
@@ -200,54 +187,29 @@ async fn carry_through<T: Send + 'static>(
     carried.await.unwrap_or_else(|error| Err(of_panic(&error)))
 }
 
-/// A requested job.
-#[derive(Clone, Debug)]
-pub(super) struct WantedJob {
-    /// Parameters of the run.
-    pub params: Params,
-    /// Disk limit of the run in bytes, if any.
-    pub disk_limit: Option<u64>,
-    /// Choices that an existing run decides.
-    pub open: OpenChoices,
-    /// Whether the run must exist.
-    pub must_exist: bool,
-}
-
-impl WantedJob {
-    /// Creates a job without a disk limit. An existing run must match its parameters.
-    pub fn new(params: Params) -> Self {
-        Self { params, disk_limit: None, open: OpenChoices::default(), must_exist: false }
-    }
-}
-
-/// Result of the check for an existing run in the place of a job's run.
-struct Found {
-    /// Parameters of the run, or the requested ones without a run. Those that do not change results may differ from the
-    /// requested ones.
-    params: Params,
-    /// Summary of the run, if the run is finished.
-    summary: Option<JobSummary>,
-    /// Whether the run exists.
-    has_run: bool,
-}
-
-/// Checks for an existing run in the place of a job's run. Changes nothing.
-async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
+/// Checks for an existing run in the place of a job's run, and returns the job as the run decides it. Parameters that do
+/// not change results may then differ from the requested ones. `open` has the choices that the run decides. If
+/// `must_exist` is set, a missing run is an error. Changes nothing.
+async fn look(
+    location: Location,
+    job: Submission,
+    open: OpenChoices,
+    must_exist: bool,
+) -> Result<Submission, Status> {
     let found = spawn_blocking(move || {
-        let WantedJob { params: wanted, open, must_exist, .. } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
-            return Ok((!must_exist).then_some(Found { params: wanted, summary: None, has_run: false }));
+            return Ok((!must_exist).then_some(job));
         }
         let run = Run::open(&location)?;
-        let wanted = wanted.resuming(run.params(), open);
-        let params = run.continued_as(&wanted)?;
+        let params = run.continued_as(&job.params.clone().resuming(run.params(), open))?;
+        let found = Submission { params, has_run: true, ..job };
         // A finished run is accepted under any limit, because it keeps its contents.
-        let is_done = run.missing().is_empty() && run.absent()?.is_empty();
-        if !is_done {
-            run.require_own_format()?;
+        if run.missing().is_empty() && run.absent()?.is_empty() {
+            return Ok(Some(Submission { state: JobState::Done, summary: summary_of(&run), ..found }));
         }
-        Ok(Some(Found { params, summary: is_done.then(|| summary_of(&run)), has_run: true }))
+        run.require_own_format()?;
+        Ok(Some(found))
     });
     let found = found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))?;
     found.ok_or_else(run_unknown_status)

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
 use super::driver::Driver;
-use super::requests::WantedJob;
+use super::queue_records::new_job;
 use super::shell::Shell;
 use super::statuses::stopping;
 use super::{observe, records};
@@ -69,8 +69,8 @@ impl Coordinator for CoordinatorService {
             precision: any_precision,
             value_step: any_value_step,
         };
-        let wanted = WantedJob { params, disk_limit, open, must_exist };
-        let job = Arc::clone(&self.0).submit(job, wanted).await?;
+        let job = new_job(job, params, disk_limit);
+        let job = Arc::clone(&self.0).submit(job, open, must_exist).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }
 
