@@ -12,7 +12,8 @@ use tonic::{Status, TimeoutExpired, transport};
 use crate::text::{chain, with_causes};
 
 /// Cause of a failed connection, with the missing certificate if the client lacks one.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{text}")]
 pub struct Reason {
     /// Description of the cause for people.
     pub text: String,

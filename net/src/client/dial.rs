@@ -50,11 +50,6 @@ pub struct Dialer {
     reasons: Reasons,
 }
 
-/// Failed connection. The [`Reasons`] contain the cause.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Unreachable(String);
-
 impl Dialer {
     /// Creates the dialer after a check of certificates and host name. Does not connect.
     pub fn new(
@@ -82,12 +77,9 @@ impl Dialer {
         self.reasons.clone()
     }
 
-    pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Unreachable> {
+    pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Reason> {
         self.reasons.forget();
-        let stream = self.stream().await.map_err(|reason| {
-            self.reasons.note(reason.clone());
-            Unreachable(reason.text)
-        })?;
+        let stream = self.stream().await.inspect_err(|reason| self.reasons.note(reason.clone()))?;
         Ok(TokioIo::new(Dialed { stream, heard: false, dialer: self }))
     }
 

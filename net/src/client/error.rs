@@ -33,7 +33,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// No server answers at the URL, or it answers with another protocol.
-    #[error("cannot connect to {url}: {}", reason.text)]
+    #[error("cannot connect to {url}: {reason}")]
     Transport {
         /// The URL.
         url: String,
