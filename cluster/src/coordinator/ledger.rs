@@ -1,21 +1,25 @@
 //! Access to the queue for all parts of a coordinator. Each access checks that this coordinator still owns the store.
+//!
+//! The ends and the progress of jobs are written to the queue, so the next coordinator need not open their runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Refusal, StoreCheck};
+use exact2048_coordinator::cluster::{JobId, JobSummary, Refusal, StoreCheck};
 use exact2048_net::status::unavailable;
 use exact2048_net::text::with_causes;
 use exact2048_storage::ErrorKind;
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use super::AppendError;
 use super::driver::Driver;
 use super::queue::Queue;
-use super::queue_records::QueueRecord;
+use super::queue_records::{JobOutcome, QueueRecord};
 use super::statuses::{of_panic, of_run};
 use crate::wire::refusal_status;
 
@@ -23,6 +27,9 @@ use crate::wire::refusal_status;
 ///
 /// Appends would notice a takeover, but only when there is something to append.
 const CONFIRM: Duration = Duration::from_secs(10);
+
+/// Pause before a failed write to the queue is repeated.
+const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// The queue of a coordinator.
 #[derive(Clone)]
@@ -113,5 +120,61 @@ impl Ledger {
                 Err(error) => tracing::error!(%error, "cannot check ownership of the store"),
             }
         }
+    }
+
+    /// Writes the ends and progress of jobs until the coordinator stops, and retries failed writes. At the end, writes the
+    /// progress that is not written yet.
+    pub async fn note_jobs(self, mut news: UnboundedReceiver<JobId>) {
+        let driver = &self.driver;
+        let (mut waiting, mut written) = (BTreeSet::new(), BTreeMap::new());
+        loop {
+            let next = if waiting.is_empty() {
+                driver.stop.run_until_cancelled(news.recv()).await
+            } else {
+                let soon = tokio::time::sleep(NOTE_AGAIN);
+                tokio::select! {
+                    next = news.recv() => Some(next),
+                    () = soon => Some(waiting.first().cloned()),
+                    () = driver.stop.cancelled() => None,
+                }
+            };
+            let Some(Some(job)) = next else { break };
+            waiting.insert(job.clone());
+            match self.note_job(&job).await {
+                Ok(progress) => {
+                    waiting.remove(&job);
+                    written.remove(&job);
+                    written.extend(progress.map(|progress| (job, progress)));
+                }
+                Err(status) => tracing::warn!(%job, error = status.message(), "cannot write the queue"),
+            }
+        }
+        for (job, before) in written {
+            let now = driver.with(|state, _| state.cluster.job_summary(&job).cloned());
+            if driver.fenced.get().is_none()
+                && now.is_some_and(|now| now != before)
+                && let Err(status) = self.note_job(&job).await
+            {
+                tracing::warn!(%job, error = status.message(), "cannot write the last progress of a job to the queue");
+            }
+        }
+    }
+
+    /// Writes the end of a job to the queue, or its progress. Returns the progress.
+    async fn note_job(&self, job: &JobId) -> Result<Option<JobSummary>, Status> {
+        let _turn = self.turn().await;
+        let found = self.driver.with(|state, _| {
+            let outcome = JobOutcome::of(state.cluster.job_state(job)?);
+            Some((outcome, state.cluster.job_summary(job)?.clone()))
+        });
+        // The job may have been forgotten in the meantime.
+        let Some((outcome, summary)) = found else { return Ok(None) };
+        let job = job.clone();
+        if let Some(outcome) = outcome {
+            self.note(QueueRecord::Ended { job, outcome, summary }).await?;
+            return Ok(None);
+        }
+        self.note(QueueRecord::Progress { job, summary: summary.clone() }).await?;
+        Ok(Some(summary))
     }
 }

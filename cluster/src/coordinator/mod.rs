@@ -10,7 +10,7 @@
 //! | `driver` | calls the pure code with the time, and passes on its orders |
 //! | `known`, `signals` | the shell's data about jobs; news for waiting calls |
 //! | `carry_out` | executes the orders of the pure code |
-//! | `ledger`, `notes` | access to the queue for all parts; writes ends and progress of jobs to the queue |
+//! | `ledger` | access to the queue for all parts; writes ends and progress of jobs to the queue |
 //! | `requests` | requests of clients |
 //! | `recheck` | rereads the shards of a finished job |
 //! | `statuses` | failures as statuses |
@@ -27,7 +27,6 @@ mod estimates;
 mod job_run;
 mod known;
 mod ledger;
-mod notes;
 mod observe;
 mod owned;
 mod page;

@@ -15,7 +15,6 @@ use super::driver::{Driver, Pending};
 use super::estimates::Estimates;
 use super::known::Known;
 use super::ledger::Ledger;
-use super::notes::note_jobs;
 use super::queue::Queue;
 use crate::random::generator;
 
@@ -66,7 +65,7 @@ impl Shell {
         let (shell, pending) = (Arc::clone(self), self.pending.lock().take());
         tokio::spawn(async move {
             let Some(Pending { work, news }) = pending else { return };
-            tokio::join!(note_jobs(shell.ledger.clone(), news), shell.carry_out(work));
+            tokio::join!(shell.ledger.clone().note_jobs(news), shell.carry_out(work));
         })
     }
 
