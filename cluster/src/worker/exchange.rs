@@ -112,7 +112,7 @@ impl ExchangeService {
                 None => return Err(invalid("content", "expected content, found an empty message")),
             }
             if let Some(block) = begun.take_if(|block| block.is_whole()) {
-                counter!(observe::RECEIVED_BYTES).increment(block.bytes.len() as u64);
+                counter!(observe::RECEIVED_BYTES).increment(block.whole as u64);
                 accept(epoch, from, block).await?;
                 blocks += 1;
             }
@@ -165,11 +165,9 @@ impl Exchange for ExchangeService {
 
 /// An incoming block.
 struct Incoming {
-    layer: Layer,
-    lane: Lane,
-    checksum: u64,
+    /// The part of the block that has arrived.
+    block: PeerBlock,
     whole: usize,
-    bytes: BytesList,
     /// The block's part of the space for incoming blocks, until the block is accepted.
     room: Option<OwnedSemaphorePermit>,
 }
@@ -185,20 +183,21 @@ impl Incoming {
             );
             return Err(invalid("block.bytes", what));
         }
-        let (layer, checksum, whole) = (Layer(block.layer), block.checksum, block.bytes as usize);
-        let mut incoming = Self { layer, lane, checksum, whole, bytes: BytesList::default(), room: None };
+        let (layer, checksum, payload) = (Layer(block.layer), block.checksum, BytesList::default());
+        let begun = PeerBlock { layer, lane, checksum, payload };
+        let mut incoming = Self { block: begun, whole: block.bytes as usize, room: None };
         incoming.add(block.first)?;
         Ok(incoming)
     }
 
     fn add(&mut self, bytes: Bytes) -> Result<(), Status> {
-        let left = self.whole - self.bytes.len();
+        let left = self.whole - self.block.payload.len();
         if bytes.len() > left {
             let what = format!("expected at most {left} more bytes of the block, found {}", bytes.len());
             return Err(invalid("block.bytes", what));
         }
         let length = bytes.len();
-        self.bytes.push(bytes);
+        self.block.payload.push(bytes);
         if length < LEAST_PIECE_BYTES && !self.is_whole() {
             let what = format!("expected at least {LEAST_PIECE_BYTES} bytes in this piece, found {length}");
             return Err(invalid("more", what));
@@ -207,18 +206,18 @@ impl Incoming {
     }
 
     fn is_whole(&self) -> bool {
-        self.bytes.len() == self.whole
+        self.block.payload.len() == self.whole
     }
 }
 
 /// Passes a block to an epoch. Uses another thread if that may take long, because this thread must receive other
 /// messages. If memory is short, even a small block may have to wait until other blocks are in scratch files.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
-    let is_quick = block.bytes.len() < SMALL_BYTES && epoch.has_spare_memory();
+    let is_quick = block.whole < SMALL_BYTES && epoch.has_spare_memory();
     let ended = epoch.ended();
     let accept = move |epoch: &dyn Epoch| {
-        let Incoming { layer, lane, checksum, bytes: payload, room: _room, .. } = block;
-        epoch.accept(from, PeerBlock { layer, lane, checksum, payload })
+        let Incoming { block, room: _room, .. } = block;
+        epoch.accept(from, block)
     };
     let accepted = if is_quick {
         accept(&**epoch)
