@@ -14,7 +14,6 @@ pub mod client;
 pub mod connections;
 pub mod descriptors;
 pub mod gate;
-mod headers;
 pub mod keepalive;
 pub mod limits;
 pub mod log_limiter;

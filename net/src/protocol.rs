@@ -4,16 +4,22 @@
 //! and a JSON object with the same code and message.
 
 use axum::body::Body;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, Response, StatusCode};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use crate::headers::with_headers;
 use crate::status::{field_of, seconds_of};
 
 /// Number of seconds after which refused clients should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// Content security policy: pages load files only from their own server and send requests only to it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +76,20 @@ pub fn http_refusal(status: &Status) -> Response<String> {
         headers.insert(RETRY_AFTER, RETRY_SECONDS);
     }
     with_headers(response)
+}
+
+/// Adds the headers of all answers to browsers. They restrict a page to its own server.
+pub(crate) fn with_headers<B>(mut response: Response<B>) -> Response<B> {
+    let headers: [(HeaderName, &'static str); 4] = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }
 
 /// Returns the HTTP status for a code, and the code's name.

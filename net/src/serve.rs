@@ -13,10 +13,9 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 
 use crate::gate::{Allowed, Gate};
-use crate::headers::with_headers;
 use crate::limits::ServerLimits;
 use crate::policy::{Exposed, Protection, check_listen};
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, with_headers};
 use crate::quota::Quota;
 use crate::requests::{Guard, Rules, Streams, apply_rules};
 use crate::shutdown::Stop;

@@ -19,7 +19,7 @@ use tokio_util::either::Either;
 use tonic::transport::Uri;
 use tower::Service;
 
-use super::error::ConnectError;
+use super::ConnectError;
 use crate::keepalive::KeepAlive;
 use crate::reasons::{Reason, Reasons};
 use crate::tls::{TlsFiles, explain};
