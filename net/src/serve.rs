@@ -93,6 +93,7 @@ pub struct Bound {
     listener: TcpListener,
     tls: Option<ServerTls>,
     protocol: Protocol,
+    protection: Protection,
     /// The options. If the port was 0, the address has the port that the system chose. The token may be set later.
     pub options: ServerOptions,
     /// The limits of connections and requests. They may be raised later.
@@ -176,14 +177,19 @@ impl Bound {
         mut options: ServerOptions,
         capacity: Capacity,
     ) -> Result<Self, ServeError> {
-        let (address, protection) = (options.listen, protection(tls.as_ref(), &options));
+        let address = options.listen;
+        let protection = Protection {
+            tls: tls.is_some(),
+            mutual_tls: tls.as_ref().is_some_and(|tls| tls.mutual),
+            token: options.token.is_required(),
+        };
         check_listen(address, protection, options.insecure)?;
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         options.listen = listener.local_addr().map_err(failed)?;
         let for_http = if protocol == Protocol::Http { " for HTTP" } else { "" };
         tracing::info!(address = %options.listen, %protection, "listening{for_http}");
-        Ok(Self { listener, tls, protocol, options, capacity })
+        Ok(Self { listener, tls, protocol, protection, options, capacity })
     }
 
     /// Binds an address for metrics, without TLS and token. The port has separate limits.
@@ -198,7 +204,8 @@ impl Bound {
         let options = ServerOptions { listen, tls, token, insecure: true, allowed, limits };
         let (connections, requests) = (Quota::new(limits.connections), Quota::new(limits.requests));
         let capacity = Capacity { connections, requests, descriptors: usize::MAX };
-        Ok(Self { listener, tls: None, protocol: Protocol::Http, options, capacity })
+        let protection = Protection { tls: false, mutual_tls: false, token: false };
+        Ok(Self { listener, tls: None, protocol: Protocol::Http, protection, options, capacity })
     }
 
     /// Returns the server's URL for clients.
@@ -249,8 +256,7 @@ impl Bound {
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
         let ServerOptions { listen, limits, ref allowed, .. } = self.options;
-        let protection = protection(self.tls.as_ref(), &self.options);
-        let gate = Gate::new(self.protocol, listen, protection, allowed.clone());
+        let gate = Gate::new(self.protocol, listen, self.protection, allowed.clone());
         let Capacity { connections, requests, .. } = self.capacity;
         let rules = Rules { methods, gate, guard, requests, limits, stop: stop.over.clone() };
         let mut server = transport(&limits, self.protocol);
@@ -268,14 +274,6 @@ impl Bound {
                 .map_err(ServeError::from),
             () = over => Ok(ServerEnd::CutOff),
         }
-    }
-}
-
-fn protection(tls: Option<&ServerTls>, options: &ServerOptions) -> Protection {
-    Protection {
-        tls: tls.is_some(),
-        mutual_tls: tls.is_some_and(|tls| tls.mutual),
-        token: options.token.is_required(),
     }
 }
 
