@@ -154,13 +154,6 @@ impl<J: Journal> OwnedJournal<J> {
             "another process has written to the journal of {location}; stop it, then resume the job"
         ))
     }
-
-    /// Simulates an append whose answer was lost. The journal stays open, or is closed as if reopening had failed.
-    #[cfg(test)]
-    pub fn lose_answer(&mut self, record: &J::Record, stays_open: bool) {
-        self.uncertain = Some(record.clone());
-        self.open.take_if(|_| !stays_open);
-    }
 }
 
 #[cfg(test)]
@@ -172,6 +165,14 @@ mod tests {
     use exact2048_storage::StorageError;
 
     use super::*;
+
+    impl<J: Journal> OwnedJournal<J> {
+        /// Simulates an append whose answer was lost. The journal stays open, or is closed as if reopening had failed.
+        pub fn lose_answer(&mut self, record: &J::Record, stays_open: bool) {
+            self.uncertain = Some(record.clone());
+            self.open.take_if(|_| !stays_open);
+        }
+    }
 
     /// A journal in memory. An opening adds the entry `None`.
     struct Fake;
