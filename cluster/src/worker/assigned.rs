@@ -92,12 +92,9 @@ impl AssignedEpochs {
 
     /// Passes the progress and the order in an answer to the running epoch.
     pub fn pass_on(&self, answer: &Answer) {
-        let Some(running) = self.present.running.borrow().clone() else { return };
-        if let Some(progress) = answer.progress.filter(|progress| progress.epoch == running.number()) {
-            running.progress(progress);
-        }
-        if let Some(write) = answer.write.filter(|write| write.epoch == running.number()) {
-            running.order(write);
+        let running = self.present.running.borrow().clone();
+        if let Some(running) = running {
+            running.follow(answer);
         }
     }
 

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use exact2048_coordinator::cluster::{
-    EpochId, EpochMember, EpochProgress, Share, WorkerFailure, WorkerId, WriteShard,
-};
+use exact2048_coordinator::cluster::{EpochId, EpochMember, Share, WorkerFailure, WorkerId};
 use exact2048_game::Layer;
 use exact2048_net::client::ClientOptions;
 use exact2048_run::member::{self, BlockError, Leader, Member, PeerBlock, Seat, neighbours};
@@ -17,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::leader::RemoteLeader;
 use super::links::PeerLink;
 use super::membership::{Joined, Membership};
+use crate::wire::Answer;
 
 /// Operations of other threads on a running epoch.
 pub trait Epoch: Send + Sync {
@@ -44,11 +43,8 @@ pub trait Epoch: Send + Sync {
     /// Notes that another member has sent all blocks of the layers before this one.
     fn frontier_of(&self, from: usize, layer: Layer);
 
-    /// Notes the progress of all members, which the coordinator reports.
-    fn progress(&self, progress: EpochProgress);
-
-    /// Orders this worker to write a shard.
-    fn order(&self, shard: WriteShard);
+    /// Follows the progress and the order in an answer of the coordinator, if they are of this epoch.
+    fn follow(&self, answer: &Answer);
 
     /// Returns whether this worker has no work until other members finish some.
     fn is_waiting(&self) -> bool;
@@ -205,12 +201,13 @@ impl Epoch for Running {
         self.member.frontier_of(from, layer);
     }
 
-    fn progress(&self, progress: EpochProgress) {
-        self.member.all_finished(progress.finished_layers);
-    }
-
-    fn order(&self, shard: WriteShard) {
-        self.member.leader().orders.add(shard);
+    fn follow(&self, answer: &Answer) {
+        if let Some(progress) = answer.progress.filter(|progress| progress.epoch == self.number()) {
+            self.member.all_finished(progress.finished_layers);
+        }
+        if let Some(write) = answer.write.filter(|write| write.epoch == self.number()) {
+            self.member.leader().orders.add(write);
+        }
     }
 
     fn is_waiting(&self) -> bool {

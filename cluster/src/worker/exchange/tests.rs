@@ -1,7 +1,7 @@
 //! Tests of the service over a connection, with messages of all kinds.
 
 use bytes::Buf;
-use exact2048_coordinator::cluster::{EpochProgress, PROTOCOL_VERSION, Secret, WriteShard};
+use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Secret};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use parking_lot::Mutex;
@@ -11,6 +11,7 @@ use tonic::Code;
 use tonic::transport::{Channel, Server, server::TcpIncoming};
 
 use super::*;
+use crate::wire::Answer;
 
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
@@ -52,8 +53,7 @@ impl Epoch for Memo {
         self.frontiers.lock().push(layer);
     }
 
-    fn progress(&self, _: EpochProgress) {}
-    fn order(&self, _: WriteShard) {}
+    fn follow(&self, _: &Answer) {}
     fn stop(&self) {}
 
     fn is_waiting(&self) -> bool {
