@@ -116,7 +116,8 @@ pub fn run_to_end<T>(runtime: Runtime, server: impl Future<Output = T>) -> T {
 impl ServerArgs {
     /// The options of a server that listens on `port` by default.
     pub fn options(&self, port: u16) -> Result<ServerOptions> {
-        Ok(self.options_with(port, ServerLimits::default(), self.token()?.into()))
+        let options = self.options_with(port, ServerLimits::default(), self.token()?.into());
+        Ok(ServerOptions { is_health_open: true, ..options })
     }
 
     fn options_with(&self, port: u16, limits: ServerLimits, token: RequiredToken) -> ServerOptions {
@@ -128,7 +129,8 @@ impl ServerArgs {
         };
         let listen = self.listen.unwrap_or((Ipv4Addr::LOCALHOST, port).into());
         let (tls, allowed) = (self.tls(), self.allowed());
-        ServerOptions { listen, tls, token, insecure: self.insecure, limits, allowed }
+        let (is_health_open, insecure) = (false, self.insecure);
+        ServerOptions { listen, tls, token, is_health_open, insecure, limits, allowed }
     }
 
     fn tls(&self) -> TlsFiles {

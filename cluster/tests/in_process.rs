@@ -27,6 +27,7 @@ async fn bind() -> Bound {
         listen: ([127, 0, 0, 1], 0).into(),
         tls: TlsFiles::default(),
         token: RequiredToken::None,
+        is_health_open: false,
         insecure: false,
         limits: ServerLimits::default(),
         allowed: Allowed::default(),

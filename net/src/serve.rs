@@ -70,6 +70,8 @@ pub struct ServerOptions {
     pub tls: TlsFiles,
     /// Token that clients must show.
     pub token: RequiredToken,
+    /// Whether health checks over gRPC need no token. Supervisors ask for health without a token.
+    pub is_health_open: bool,
     /// Whether to allow an address other than loopback without protection.
     pub insecure: bool,
     /// Hosts and origins allowed in addition to the server's own.
@@ -201,7 +203,8 @@ impl Bound {
         let listener = TcpListener::bind(address).await?;
         let (tls, token) = (TlsFiles::default(), RequiredToken::None);
         let listen = listener.local_addr()?;
-        let options = ServerOptions { listen, tls, token, insecure: true, allowed, limits };
+        let (is_health_open, insecure) = (false, true);
+        let options = ServerOptions { listen, tls, token, is_health_open, insecure, allowed, limits };
         let (connections, requests) = (Quota::new(limits.connections), Quota::new(limits.requests));
         let capacity = Capacity { connections, requests, descriptors: usize::MAX };
         let protection = Protection { tls: false, mutual_tls: false, token: false };

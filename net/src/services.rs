@@ -23,79 +23,53 @@ const HEALTH: &str = "grpc.health.v1.Health";
 const V1: &str = "grpc.reflection.v1.ServerReflection";
 const V1_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
 
-/// A server with its services.
-#[derive(Debug)]
-pub struct Services {
+/// Serves `service`, health, and reflection of all these services until `stop`, then waits for running requests.
+/// `descriptors` describe the service. Clients need the token for every service, except for health if the options of the
+/// server [say so](crate::serve::ServerOptions::is_health_open).
+///
+/// # Errors
+///
+/// [`ServeError::Transport`], and [`ServeError::Descriptors`], which a correctly built program never returns.
+pub async fn serve<S>(
     bound: Bound,
-    routes: Routes,
-    methods: HashMap<String, Streams>,
-    guard: Guard,
-}
-
-impl Services {
-    /// Adds to a server: `service`, health, and reflection of all these services. `descriptors` describe the service.
-    /// Clients need the token for every service except health, because supervisors ask for health without a token.
-    /// [`Self::with_guarded_health`] requires the token for health, too.
-    ///
-    /// # Errors
-    ///
-    /// [`ServeError::Descriptors`]. A correctly built program never returns this error.
-    pub fn new<S>(
-        bound: Bound,
-        health: HealthServer<impl Health>,
-        service: S,
-        descriptors: &'static [u8],
-    ) -> Result<Self, ServeError>
-    where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-            + NamedService
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send + 'static,
-    {
-        let sets = [
-            descriptors,
-            tonic_health::pb::FILE_DESCRIPTOR_SET,
-            v1::FILE_DESCRIPTOR_SET,
-            v1alpha::FILE_DESCRIPTOR_SET,
-        ];
-        let served = [S::NAME, HEALTH, V1, V1_ALPHA];
-        let reflection = || {
-            let builder = Builder::configure().include_reflection_service(false);
-            let builder = sets.into_iter().fold(builder, Builder::register_encoded_file_descriptor_set);
-            served.into_iter().fold(builder, Builder::with_service_name)
-        };
-        let unusable = |error: &dyn std::error::Error| ServeError::Descriptors(error.to_string());
-        let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
-        let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
-        let mut methods = HashMap::new();
-        // `methods` omits reflection. So the server disconnects a client that opens a reflection stream and sends
-        // nothing, as for an unknown method.
-        for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
-            methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
-        }
-        let routes = Routes::new(health).add_service(service).add_service(v1).add_service(v1alpha);
-        let guard = Guard { token: bound.check_token(), is_health_open: true };
-        Ok(Self { bound, routes, methods, guard })
+    health: HealthServer<impl Health>,
+    service: S,
+    descriptors: &'static [u8],
+    stop: Stop,
+) -> Result<ServerEnd, ServeError>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + NamedService
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    let sets = [
+        descriptors,
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        v1::FILE_DESCRIPTOR_SET,
+        v1alpha::FILE_DESCRIPTOR_SET,
+    ];
+    let served = [S::NAME, HEALTH, V1, V1_ALPHA];
+    let reflection = || {
+        let builder = Builder::configure().include_reflection_service(false);
+        let builder = sets.into_iter().fold(builder, Builder::register_encoded_file_descriptor_set);
+        served.into_iter().fold(builder, Builder::with_service_name)
+    };
+    let unusable = |error: &dyn std::error::Error| ServeError::Descriptors(error.to_string());
+    let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
+    let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
+    let mut methods = HashMap::new();
+    // `methods` omits reflection. So the server disconnects a client that opens a reflection stream and sends
+    // nothing, as for an unknown method.
+    for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
+        methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
     }
-
-    /// Requires the token for health, too.
-    #[must_use]
-    pub fn with_guarded_health(mut self) -> Self {
-        self.guard.is_health_open = false;
-        self
-    }
-
-    /// Serves until `stop`, then waits for running requests.
-    ///
-    /// # Errors
-    ///
-    /// [`ServeError::Transport`].
-    pub async fn serve(self, stop: Stop) -> Result<ServerEnd, ServeError> {
-        self.bound.serve(self.routes, self.methods, Some(self.guard), stop).await
-    }
+    let routes = Routes::new(health).add_service(service).add_service(v1).add_service(v1alpha);
+    let guard = Guard { token: bound.check_token(), is_health_open: bound.options.is_health_open };
+    bound.serve(routes, methods, Some(guard), stop).await
 }
 
 /// Returns the methods of the served services.

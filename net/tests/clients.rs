@@ -15,7 +15,7 @@ use exact2048_net::keepalive::KeepAlive;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::requests::deadline;
 use exact2048_net::serve::{Bound, ServerOptions};
-use exact2048_net::services::Services;
+use exact2048_net::services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
 use exact2048_net::token::RequiredToken;
@@ -82,12 +82,13 @@ fn quick() -> ServerLimits {
 async fn serve(limits: ServerLimits, tls: TlsFiles) -> Server {
     exact2048_net::install_crypto();
     let (listen, allowed) = (([0, 0, 0, 0], 0).into(), Allowed::default());
-    let options = ServerOptions { listen, tls, token: RequiredToken::None, insecure: true, limits, allowed };
+    let (token, is_health_open, insecure) = (RequiredToken::None, true, true);
+    let options = ServerOptions { listen, tls, token, is_health_open, insecure, limits, allowed };
     let bound = Bound::new(options).await.unwrap();
     let (address, stop) = (bound.options.listen, Stop::default());
     let (_, health) = tonic_health::server::health_reporter();
-    let services = Services::new(bound, health, Flood, tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
-    tokio::spawn(services.serve(stop.clone()));
+    let descriptors = tonic_health::pb::FILE_DESCRIPTOR_SET;
+    tokio::spawn(services::serve(bound, health, Flood, descriptors, stop.clone()));
     Server { address: ([127, 0, 0, 1], address.port()).into(), stop }
 }
 

@@ -17,7 +17,7 @@ use exact2048_net::limits::ServerLimits;
 use exact2048_net::monitoring;
 use exact2048_net::pages::{RequestFailure, require_token};
 use exact2048_net::serve::{Bound, ServerOptions};
-use exact2048_net::services::Services;
+use exact2048_net::services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
 use exact2048_net::token::{RequiredToken, Token};
@@ -60,7 +60,8 @@ async fn serve(token: Option<&str>) -> Ports {
     exact2048_net::install_crypto();
     let token = RequiredToken::from(token.map(|token| Token::new(token, "a test").unwrap()));
     let (listen, limits, tls) = (([127, 0, 0, 1], 0).into(), ServerLimits::default(), TlsFiles::default());
-    let options = ServerOptions { listen, tls, token, insecure: false, limits, allowed: allowed() };
+    let (is_health_open, insecure, allowed) = (true, false, allowed());
+    let options = ServerOptions { listen, tls, token, is_health_open, insecure, limits, allowed };
     let bound = Bound::new(options).await.unwrap();
     let beside = bound.bind_http(listen).await.unwrap();
     let ports = Ports { grpc: bound.options.listen, http: beside.options.listen, stop: Stop::default() };
@@ -69,8 +70,7 @@ async fn serve(token: Option<&str>) -> Ports {
     let nothing = async || RequestFailure::from(Status::not_found("there is nothing here"));
     let router = require_token(router, beside.check_token()).fallback(nothing);
     tokio::spawn(beside.serve_http(router, &["/metrics"], ports.stop.clone()));
-    let services = Services::new(bound, health, Nothing, descriptors()).unwrap();
-    tokio::spawn(services.serve(ports.stop.clone()));
+    tokio::spawn(services::serve(bound, health, Nothing, descriptors(), ports.stop.clone()));
     ports
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::{Bound, ServerEnd};
-use exact2048_net::services::Services;
+use exact2048_net::services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1::query_server::QueryServer;
@@ -49,8 +49,7 @@ pub async fn serve(
 
     let service = QueryService::new(runs, threads, turns, limits.idle_time);
     let query = QueryServer::new(service).max_decoding_message_size(limits.message_bytes);
-    let services = Services::new(bound, health_service, query, exact2048_proto::DESCRIPTORS)?;
-    Ok(services.serve(stop).await?)
+    Ok(services::serve(bound, health_service, query, exact2048_proto::DESCRIPTORS, stop).await?)
 }
 
 /// Rereads a run while it is not solved or not fully readable, until `stop`. Does not set a health status.

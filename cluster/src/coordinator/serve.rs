@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::{Bound, ServeError, ServerEnd};
-use exact2048_net::services::Services;
+use exact2048_net::services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::coordinator_server::CoordinatorServer;
 use tonic_health::ServingStatus;
@@ -52,8 +52,8 @@ pub async fn serve(
     let service = CoordinatorServer::new(CoordinatorService(Arc::clone(&shell)));
     let service = service.max_decoding_message_size(limits.message_bytes);
     let browsers = serve_browsers(for_browsers, Arc::clone(&shell.driver), stop.clone());
-    let services = Services::new(bound, health_service, service, exact2048_proto::DESCRIPTORS)?;
-    let served = tokio::try_join!(services.with_guarded_health().serve(stop.clone()), browsers);
+    let calls = services::serve(bound, health_service, service, exact2048_proto::DESCRIPTORS, stop.clone());
+    let served = tokio::try_join!(calls, browsers);
     // If the server failed, the other parts must begin no more work either.
     stop.begun.cancel();
     let appended = tokio::select! {

@@ -12,7 +12,7 @@ use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Refusal};
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
 use exact2048_net::logs::seconds;
 use exact2048_net::serve::{Bound, Capacity};
-use exact2048_net::services::Services;
+use exact2048_net::services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::status::words_of;
 use exact2048_net::text::numbers::SizeUnits;
@@ -168,8 +168,7 @@ async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()
     health.set_service_status("", ServingStatus::Serving).await;
     let exchange = ExchangeServer::new(exchange);
     let exchange = exchange.max_decoding_message_size(MESSAGE_BYTES);
-    let services = Services::new(bound, health_service, exchange, exact2048_proto::DESCRIPTORS)?;
-    services.with_guarded_health().serve(stop).await?;
+    services::serve(bound, health_service, exchange, exact2048_proto::DESCRIPTORS, stop).await?;
     Ok(())
 }
 

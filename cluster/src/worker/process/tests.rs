@@ -28,6 +28,7 @@ async fn process(folder: &std::path::Path) -> (Process, Arc<Present>, std::sync:
         listen: ([127, 0, 0, 1], 0).into(),
         tls: TlsFiles::default(),
         token: RequiredToken::None,
+        is_health_open: false,
         insecure: false,
         limits: ServerLimits::default(),
         allowed: Allowed::default(),
