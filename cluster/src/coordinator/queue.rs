@@ -26,21 +26,15 @@ pub enum QueueError {
         /// The process that has the queue open, if its id is readable.
         pid: Option<u32>,
     },
-    /// The place contains something other than a queue.
-    #[error("{place} is not the queue of a coordinator; choose another place")]
-    NotAQueue {
-        /// The intended place of the queue.
-        place: Place,
-    },
-    /// The store would lie within a run.
+    /// The intended place of the queue contains something else.
+    #[error("{0} is not the queue of a coordinator; choose another place")]
+    NotAQueue(Place),
+    /// The intended store would lie within a run.
     #[error(
-        "expected a store at {place}, found a run; choose the folder or prefix above this run, or \
+        "expected a store at {0}, found a run; choose the folder or prefix above this run, or \
          another place"
     )]
-    IsARun {
-        /// The intended store.
-        place: Place,
-    },
+    IsARun(Place),
     /// A record is invalid, or contradicts the records before it.
     #[error("{place}: {what}")]
     Record {
@@ -60,7 +54,7 @@ impl QueueError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Owned { .. } => ErrorKind::Busy,
-            Self::NotAQueue { .. } | Self::IsARun { .. } => ErrorKind::Occupied,
+            Self::NotAQueue(_) | Self::IsARun(_) => ErrorKind::Occupied,
             Self::Record { .. } => ErrorKind::DataLoss,
             Self::Storage(error) => error.kind(),
         }
@@ -122,7 +116,7 @@ impl Queue {
     /// [`TypedRun`] for writing, or of the contents of the place.
     pub fn open(store: &Location) -> Result<(Self, Vec<Submission>), QueueError> {
         if RunDir::find(store)?.is_some() {
-            return Err(QueueError::IsARun { place: store.place() });
+            return Err(QueueError::IsARun(store.place()));
         }
         let location = store.child(names::QUEUE)?;
         let purpose = json!({ "purpose": "coordinator" });
@@ -134,7 +128,7 @@ impl Queue {
                 }
                 opened => opened?,
             },
-            Some(_) => return Err(QueueError::NotAQueue { place: location.place() }),
+            Some(_) => return Err(QueueError::NotAQueue(location.place())),
         };
         let jobs = replay(dir.take_records())
             .map_err(|what| QueueError::Record { place: location.place(), what })?;

@@ -85,24 +85,15 @@ pub enum WorkerEnd {
 /// Refusal that ends a worker, because another attempt would be refused too.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerRefusal {
-    /// Another server answers at the coordinator's address.
-    #[error("expected a coordinator at {server}, found another server; check host and port")]
-    NoCoordinator {
-        /// Expected address of the coordinator.
-        server: String,
-    },
-    /// The coordinator requires a token, or a different one.
-    #[error("the coordinator refuses this worker: {message}")]
-    Unknown {
-        /// The coordinator's message.
-        message: String,
-    },
-    /// The coordinator rejects the pulls of this worker.
-    #[error("the coordinator refuses this worker: {message}")]
-    Refused {
-        /// The coordinator's message.
-        message: String,
-    },
+    /// Another server answers at this expected address of the coordinator.
+    #[error("expected a coordinator at {0}, found another server; check host and port")]
+    NoCoordinator(String),
+    /// The coordinator requires a token, or a different one. Contains the coordinator's message.
+    #[error("the coordinator refuses this worker: {0}")]
+    Unknown(String),
+    /// The coordinator rejects the pulls of this worker. Contains the coordinator's message.
+    #[error("the coordinator refuses this worker: {0}")]
+    Refused(String),
 }
 
 /// Runs a worker until `stop`.
@@ -335,13 +326,11 @@ impl Process {
         let message = plain_words(words_of(status), MOST_WORDS);
         match status.code() {
             Code::Unimplemented => {
-                return Err(
-                    WorkerRefusal::NoCoordinator { server: self.options.client.server.clone() }.into()
-                );
+                return Err(WorkerRefusal::NoCoordinator(self.options.client.server.clone()).into());
             }
-            Code::Unauthenticated => return Err(WorkerRefusal::Unknown { message }.into()),
+            Code::Unauthenticated => return Err(WorkerRefusal::Unknown(message).into()),
             Code::FailedPrecondition | Code::InvalidArgument => {
-                return Err(WorkerRefusal::Refused { message }.into());
+                return Err(WorkerRefusal::Refused(message).into());
             }
             code if self.outage.note_silence(Instant::now()) => {
                 let worker = self.identity.id;

@@ -63,7 +63,7 @@ impl Dialer {
         http.set_nodelay(true);
         let tls = if encrypted {
             let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-            let name = ServerName::try_from(host).map_err(|_| ConnectError::Url { url: uri.to_string() })?;
+            let name = ServerName::try_from(host).map_err(|_| ConnectError::Url(uri.to_string()))?;
             Some((TlsConnector::from(files.client()?), name))
         } else {
             None

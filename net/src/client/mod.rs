@@ -26,29 +26,20 @@ pub type Connected = BoxCloneSyncService<Request<Body>, Response<Body>, Status>;
 /// Failure of a connection attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The text is not the URL of a server.
+    /// This text, without any user name or password, is not the URL of a server.
     #[error(
-        "{url:?} is not the URL of a server; write http://HOST:PORT, or https://HOST:PORT for a server with TLS"
+        "{0:?} is not the URL of a server; write http://HOST:PORT, or https://HOST:PORT for a server with TLS"
     )]
-    Url {
-        /// The text, without any user name or password.
-        url: String,
-    },
-    /// Certificates for a connection without TLS.
-    #[error("expected https:// with certificates, found {url}; write https:// if the server uses TLS")]
-    NoTls {
-        /// The URL.
-        url: String,
-    },
-    /// The token would be sent unencrypted.
+    Url(String),
+    /// Certificates for a connection without TLS to this URL.
+    #[error("expected https:// with certificates, found {0}; write https:// if the server uses TLS")]
+    NoTls(String),
+    /// The token would be sent unencrypted to this URL.
     #[error(
-        "refusing to send a token unencrypted to {url}; use https://, or allow it if the network is \
+        "refusing to send a token unencrypted to {0}; use https://, or allow it if the network is \
          trusted"
     )]
-    PlainToken {
-        /// The URL.
-        url: String,
-    },
+    PlainToken(String),
     /// Invalid certificate or key.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -97,13 +88,13 @@ impl ClientOptions {
             None => self.server.clone(),
         };
         let parsed: Option<Uri> = self.server.parse().ok().filter(|_| is_address(&self.server));
-        let uri = parsed.ok_or_else(|| ConnectError::Url { url: url() })?;
+        let uri = parsed.ok_or_else(|| ConnectError::Url(url()))?;
         let encrypted = uri.scheme_str() == Some("https");
         if !encrypted && self.tls.any() {
-            return Err(ConnectError::NoTls { url: url() });
+            return Err(ConnectError::NoTls(url()));
         }
         if !encrypted && self.token.is_some() && !self.insecure && !is_loopback(&uri) {
-            return Err(ConnectError::PlainToken { url: url() });
+            return Err(ConnectError::PlainToken(url()));
         }
         Ok((uri, encrypted))
     }
