@@ -38,13 +38,6 @@ const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 /// First byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// The client of a connection. Every request on the connection has it as an extension.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// The client's address.
-    pub address: SocketAddr,
-}
-
 /// A connection, encrypted or not.
 type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
@@ -53,7 +46,8 @@ pin_project! {
     pub struct Connection {
         #[pin]
         stream: Stream,
-        peer: Peer,
+        // The client's address. Every request on the connection has it as an extension.
+        peer: SocketAddr,
         protocol: Protocol,
         // Number of missing bytes of the preface, and the timer for these bytes.
         missing: usize,
@@ -148,7 +142,7 @@ async fn hand_over(
     };
     let connection = Connection {
         stream,
-        peer: Peer { address },
+        peer: address,
         protocol,
         missing: PREFACE,
         hello: Box::pin(tokio::time::sleep(hello)),
@@ -185,9 +179,9 @@ async fn handshake(
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Peer;
+    type ConnectInfo = SocketAddr;
 
-    fn connect_info(&self) -> Peer {
+    fn connect_info(&self) -> SocketAddr {
         self.peer
     }
 }
@@ -213,7 +207,7 @@ impl AsyncRead for Connection {
         if *this.missing == 0 {
             return this.stream.poll_read(cx, buf);
         }
-        let peer = this.peer.address;
+        let peer = *this.peer;
         if this.hello.as_mut().poll(cx).is_ready() {
             this.log.silent.pass(|left_out| {
                 tracing::info!(%peer, left_out, "connection closed: no request within the timeout");

@@ -1,6 +1,7 @@
 //! Bearer tokens: a secret that server and clients share.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,6 @@ use http::{Extensions, HeaderMap, HeaderValue};
 use subtle::ConstantTimeEq;
 use tonic::Status;
 
-use crate::connections::Peer;
 use crate::log_limiter::LogLimiter;
 
 /// Minimum length of a token. 16 characters of base 64 are 96 bits, which cannot be guessed over a network.
@@ -176,7 +176,7 @@ impl CheckToken {
             None => "expected the header \"authorization: Bearer TOKEN\", found no token",
         };
         self.log.pass(|left_out| {
-            let peer = extensions.get::<Peer>().map(|peer| tracing::field::display(peer.address));
+            let peer = extensions.get::<SocketAddr>().map(tracing::field::display);
             tracing::warn!(peer, reason = refusal, left_out, "request refused");
         });
         Err(Status::unauthenticated(refusal))
