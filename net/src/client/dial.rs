@@ -47,7 +47,8 @@ pub struct Dialer {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     files: TlsFiles,
     keepalive: KeepAlive,
-    reasons: Reasons,
+    /// The record of connection failures.
+    pub reasons: Reasons,
 }
 
 impl Dialer {
@@ -70,11 +71,6 @@ impl Dialer {
         };
         let (uri, files) = (uri.clone(), files.clone());
         Ok(Self { uri, http, tls, files, keepalive, reasons: Reasons::default() })
-    }
-
-    /// Returns the record of connection failures.
-    pub fn reasons(&self) -> Reasons {
-        self.reasons.clone()
     }
 
     pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Reason> {

@@ -109,7 +109,7 @@ pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError>
     let keepalive = KeepAlive::default();
     let (uri, encrypted) = options.target()?;
     let dialer = Arc::new(Dialer::new(&uri, encrypted, &options.tls, keepalive)?);
-    let reasons = dialer.reasons();
+    let reasons = dialer.reasons.clone();
     // The dialer encrypts, so the transport gets a URL without TLS. Requests name the server's scheme.
     let plain = Uri::builder().scheme("http").path_and_query("/");
     let plain = uri.authority().and_then(|authority| plain.authority(authority.clone()).build().ok());
