@@ -66,7 +66,7 @@ impl JobPlace {
         let job = job_of(answer).context("the coordinator returned no job")?;
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
+            writeln!(out, "{}", serde_json::to_string(&JobView(job))?)?;
         } else {
             output::write_sentence(&mut out, &words(&job))?;
         }

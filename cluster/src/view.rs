@@ -8,11 +8,11 @@ use crate::wire::{discount_of, spawner_of};
 
 /// A job, as `--json` prints it.
 #[derive(Debug)]
-pub struct JobView(Job);
+pub struct JobView(pub Job);
 
 /// A worker, as `--json` prints it.
 #[derive(Debug)]
-pub struct WorkerView(Worker);
+pub struct WorkerView(pub Worker);
 
 /// The whole visible state, as `--json` prints it.
 #[derive(Debug, serde::Serialize)]
@@ -39,27 +39,15 @@ impl StatusView {
     /// The view of a cluster.
     #[must_use]
     pub fn all(jobs: &[Job], workers: &[Worker]) -> Self {
-        let jobs = jobs.iter().map(JobView::from).collect();
-        Self::All { jobs, workers: workers.iter().map(WorkerView::from).collect() }
+        let jobs = jobs.iter().cloned().map(JobView).collect();
+        Self::All { jobs, workers: workers.iter().cloned().map(WorkerView).collect() }
     }
 
     /// The view of a job.
     #[must_use]
     pub fn one(job: &Job, workers: &[Worker]) -> Self {
-        let workers = at_work(job, workers).map(WorkerView::from).collect();
-        Self::One { job: Box::new(job.into()), workers }
-    }
-}
-
-impl From<&Job> for JobView {
-    fn from(job: &Job) -> Self {
-        Self(job.clone())
-    }
-}
-
-impl From<&Worker> for WorkerView {
-    fn from(worker: &Worker) -> Self {
-        Self(worker.clone())
+        let workers = at_work(job, workers).cloned().map(WorkerView).collect();
+        Self::One { job: Box::new(JobView(job.clone())), workers }
     }
 }
 

@@ -123,7 +123,7 @@ pub fn main(args: &Args) -> Result<()> {
     }
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
+        writeln!(out, "{}", serde_json::to_string(&JobView(job))?)?;
     } else {
         writeln!(out, "{}", job.name)?;
     }
