@@ -162,12 +162,6 @@ impl Driver {
         found.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
     }
 
-    /// Publishes the state of the cluster as metrics.
-    pub fn record_metrics(&self) {
-        let states = self.with(|state, _| state.cluster.states());
-        observe::record(&self.snapshot(), states);
-    }
-
     /// Passes the time to the pure code in steps until the coordinator stops. Also orders the release of unneeded runs.
     pub async fn keep_time(self: Arc<Self>, step: Duration) {
         let mut ticks = tokio::time::interval(step);

@@ -15,6 +15,7 @@ use super::driver::{Driver, Pending};
 use super::estimates::Estimates;
 use super::known::Known;
 use super::ledger::Ledger;
+use super::observe;
 use super::queue::Queue;
 use crate::random::generator;
 
@@ -71,7 +72,8 @@ impl Shell {
 
     /// Publishes the state of the cluster as metrics.
     pub fn record_metrics(&self) {
-        self.driver.record_metrics();
+        let states = self.driver.with(|state, _| state.cluster.states());
+        observe::record(&self.driver.snapshot(), states);
     }
 }
 
