@@ -13,33 +13,23 @@ use tonic::Status;
 use crate::protocol::http_refusal;
 use crate::token::CheckToken;
 
-/// An embedded file of a page.
+/// An embedded file of a page. The end of its path gives its content type; without an end, it is the page itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
     /// URL path of the file.
     pub path: &'static str,
-    content_type: &'static str,
     /// Contents of the file.
     pub text: &'static str,
 }
 
 impl Asset {
-    /// A page.
-    #[must_use]
-    pub const fn html(path: &'static str, text: &'static str) -> Self {
-        Self { path, content_type: "text/html; charset=utf-8", text }
-    }
-
-    /// A style sheet.
-    #[must_use]
-    pub const fn css(path: &'static str, text: &'static str) -> Self {
-        Self { path, content_type: "text/css; charset=utf-8", text }
-    }
-
-    /// A module of JavaScript.
-    #[must_use]
-    pub const fn javascript(path: &'static str, text: &'static str) -> Self {
-        Self { path, content_type: "text/javascript; charset=utf-8", text }
+    fn content_type(self) -> &'static str {
+        match self.path.rsplit_once('.') {
+            Some((_, "css")) => "text/css; charset=utf-8",
+            Some((_, "js")) => "text/javascript; charset=utf-8",
+            Some((_, "svg")) => "image/svg+xml",
+            _ => "text/html; charset=utf-8",
+        }
     }
 }
 
@@ -47,16 +37,17 @@ impl Asset {
 /// for elements, and the icon. A page must have the elements `away` and `token-dialog`. The dialog must contain
 /// `token-wrong` and `token`.
 pub const SHARED: [Asset; 3] = [
-    Asset::javascript("/api.js", include_str!("../page/api.js")),
-    Asset::javascript("/dom.js", include_str!("../page/dom.js")),
-    Asset { path: "/icon.svg", content_type: "image/svg+xml", text: include_str!("../page/icon.svg") },
+    Asset { path: "/api.js", text: include_str!("../page/api.js") },
+    Asset { path: "/dom.js", text: include_str!("../page/dom.js") },
+    Asset { path: "/icon.svg", text: include_str!("../page/icon.svg") },
 ];
 
 /// Returns a router that serves files by their paths. Browsers must revalidate the files each time, because
 /// another version of the program may have other files.
 pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = Asset>) -> Router<S> {
-    let file = |Asset { content_type, text, .. }: Asset| {
-        move || async move { ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache")], text) }
+    let file = |asset: Asset| {
+        let headers = [(CONTENT_TYPE, asset.content_type()), (CACHE_CONTROL, "no-cache")];
+        move || async move { (headers, asset.text) }
     };
     let with = |router: Router<S>, asset: Asset| router.route(asset.path, get(file(asset)));
     assets.into_iter().fold(Router::new(), with).method_not_allowed_fallback(no_such_method)

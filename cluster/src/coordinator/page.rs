@@ -16,10 +16,10 @@ use crate::view::StatusView;
 
 /// The files that only this page has.
 const FILES: [Asset; 4] = [
-    Asset::html("/", include_str!("../../page/index.html")),
-    Asset::css("/style.css", include_str!("../../page/style.css")),
-    Asset::javascript("/status.js", include_str!("../../page/status.js")),
-    Asset::javascript("/numbers.js", include_str!("../../page/numbers.js")),
+    Asset { path: "/", text: include_str!("../../page/index.html") },
+    Asset { path: "/style.css", text: include_str!("../../page/style.css") },
+    Asset { path: "/status.js", text: include_str!("../../page/status.js") },
+    Asset { path: "/numbers.js", text: include_str!("../../page/numbers.js") },
 ];
 
 /// The path at which the page asks for the status.
