@@ -83,9 +83,9 @@ pub struct ServerOptions {
 /// Outcome of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEnd {
-    /// Every request was answered.
+    /// Every request was answered, and all other work has ended.
     Drained,
-    /// The grace period ended before every request was answered.
+    /// The grace period ended first.
     CutOff,
 }
 

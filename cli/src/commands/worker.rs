@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_cluster::token;
-use exact2048_cluster::worker::{self, MemoryClaim, WorkerEnd, WorkerOptions};
+use exact2048_cluster::worker::{self, MemoryClaim, WorkerOptions};
 use exact2048_game::{BoardSize, Objective, Params};
 use exact2048_net::install_crypto;
-use exact2048_net::serve::Bound;
+use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::token::Token;
 
@@ -126,8 +126,8 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match worker::run(bound, options, stop).await? {
-        WorkerEnd::HandedBack => tracing::info!("stopped: running work was committed or handed back"),
-        WorkerEnd::CutOff => tracing::warn!("stopped during work: other workers will repeat it"),
+        ServerEnd::Drained => tracing::info!("stopped: running work was committed or handed back"),
+        ServerEnd::CutOff => tracing::warn!("stopped during work: other workers will repeat it"),
     }
     Ok(())
 }

@@ -37,4 +37,4 @@ mod runner;
 
 pub use claims::MemoryClaim;
 pub use observe::describe;
-pub use process::{WorkerEnd, WorkerOptions, WorkerRefusal, run};
+pub use process::{WorkerOptions, WorkerRefusal, run};

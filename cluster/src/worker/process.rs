@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Refusal};
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
 use exact2048_net::logs::seconds;
-use exact2048_net::serve::{Bound, Capacity};
+use exact2048_net::serve::{Bound, Capacity, ServerEnd};
 use exact2048_net::services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::status::words_of;
@@ -73,15 +73,6 @@ pub struct WorkerOptions {
     pub folder: PathBuf,
 }
 
-/// How a worker ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WorkerEnd {
-    /// The worker's work was committed or handed back.
-    HandedBack,
-    /// The grace period ended first.
-    CutOff,
-}
-
 /// Refusal that ends a worker, because another attempt would be refused too.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerRefusal {
@@ -96,12 +87,12 @@ pub enum WorkerRefusal {
     Refused(String),
 }
 
-/// Runs a worker until `stop`.
+/// Runs a worker until `stop`. It has [drained](ServerEnd::Drained) if its work was committed or handed back.
 ///
 /// # Errors
 ///
 /// A failure to start, or a refusal that another attempt would meet again.
-pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<WorkerEnd> {
+pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<ServerEnd> {
     let identity = Identity::take(&options.folder)?;
     let outbox = Arc::new(Outbox::default());
     let present: Arc<Present> = Arc::default();
@@ -138,11 +129,11 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     let mut process = Process { options, identity, outbox, epochs, capacity, last_needed_memory, outage };
     let ended = tokio::select! {
         ended = process.pull_until(&stop) => ended,
-        () = stop.over.cancelled() => Ok(WorkerEnd::CutOff),
+        () = stop.over.cancelled() => Ok(ServerEnd::CutOff),
     };
     process.epochs.leave();
     drop(process);
-    if matches!(ended, Ok(WorkerEnd::HandedBack)) {
+    if matches!(ended, Ok(ServerEnd::Drained)) {
         // The thread first finishes its current task or shard.
         let joining = tokio::task::spawn_blocking(move || running.join());
         let _ = stop.over.run_until_cancelled(joining).await;
@@ -178,7 +169,7 @@ struct Process {
 
 impl Process {
     /// Pulls until `stop`, and then until nothing is left to hand back.
-    async fn pull_until(&mut self, stop: &Stop) -> Result<WorkerEnd> {
+    async fn pull_until(&mut self, stop: &Stop) -> Result<ServerEnd> {
         let mut client = None;
         loop {
             let leaving = stop.begun.is_cancelled();
@@ -186,14 +177,14 @@ impl Process {
                 Some(connected) => Some(connected),
                 None => self.connected(&stop.begun).await?,
             };
-            let Some(connected) = connected else { return Ok(WorkerEnd::HandedBack) };
+            let Some(connected) = connected else { return Ok(ServerEnd::Drained) };
             let begun = Instant::now();
             match self.pull_once(connected.clone(), leaving).await {
                 Ok(Some(answer)) => {
                     self.take(answer);
                     // The coordinator knows that this worker is leaving, and has no work for it.
                     if leaving && self.epochs.current().is_none() {
-                        return Ok(WorkerEnd::HandedBack);
+                        return Ok(ServerEnd::Drained);
                     }
                     client = Some(connected);
                 }
@@ -205,7 +196,7 @@ impl Process {
                     if leaving {
                         // No coordinator is available to hand work back to.
                         let is_idle = self.epochs.current().is_none();
-                        return Ok(if is_idle { WorkerEnd::HandedBack } else { WorkerEnd::CutOff });
+                        return Ok(if is_idle { ServerEnd::Drained } else { ServerEnd::CutOff });
                     }
                     stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
