@@ -90,7 +90,7 @@ impl ClientOptions {
         let parsed: Option<Uri> = self.server.parse().ok().filter(|_| is_address(&self.server));
         let uri = parsed.ok_or_else(|| ConnectError::Url(url()))?;
         let encrypted = uri.scheme_str() == Some("https");
-        if !encrypted && self.tls.any() {
+        if !encrypted && self.tls != TlsFiles::default() {
             return Err(ConnectError::NoTls(url()));
         }
         if !encrypted && self.token.is_some() && !self.insecure && !is_loopback(&uri) {

@@ -165,12 +165,6 @@ impl TlsFiles {
         Ok(Arc::new(config))
     }
 
-    /// Returns whether any file is named.
-    #[must_use]
-    pub fn any(&self) -> bool {
-        self.cert.is_some() || self.key.is_some() || self.ca.is_some()
-    }
-
     fn identity(&self) -> Result<Option<Identity>, TlsError> {
         let (cert, key) = match (&self.cert, &self.key) {
             (None, None) => return Ok(None),
