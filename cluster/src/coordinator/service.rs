@@ -22,7 +22,7 @@ use super::shell::Shell;
 use super::statuses::stopping;
 use super::{observe, records};
 use crate::names;
-use crate::wire::{answer_message, cluster_status, params_of, pull_of, wire_status};
+use crate::wire::{answer_message, cluster_status, params_of, pull_of};
 
 /// Maximum number of jobs for which a client that watches all jobs receives changes five times a second.
 ///
@@ -52,7 +52,7 @@ impl Coordinator for CoordinatorService {
         } = request.into_inner();
         let parameters =
             parameters.ok_or_else(|| invalid_argument("parameters", "expected parameters, found none"))?;
-        let params = params_of(&parameters).map_err(|error| wire_status(&error))?;
+        let params = params_of(&parameters)?;
         let job = match name.as_str() {
             "" => names::of_params(&params),
             name => names::parse(name).map_err(|error| invalid_argument("name", error))?,
@@ -114,10 +114,8 @@ impl Coordinator for CoordinatorService {
     }
 
     async fn pull(&self, request: Request<PullRequest>) -> Result<Response<PullResponse>, Status> {
-        let pull = pull_of(request.into_inner()).map_err(|error| {
-            observe::not_understood(None, &error);
-            wire_status(&error)
-        })?;
+        let pull = pull_of(request.into_inner());
+        let pull = pull.inspect_err(|error| observe::not_understood(None, error))?;
         check_records(&pull)?;
         let answer = self.0.driver.pull(&pull).await?;
         Ok(Response::new(answer_message(&answer)))

@@ -25,9 +25,7 @@ use crate::names;
 pub use answer::{answer_message, answer_of};
 pub use params::{discount_of, params_of, spawner_of};
 pub use pull::{pull_message, pull_of};
-pub use refusal::{
-    cluster_status, is_run_unknown, refusal_of, refusal_status, run_unknown_status, wire_status,
-};
+pub use refusal::{cluster_status, is_run_unknown, refusal_of, refusal_status, run_unknown_status};
 pub use status::{job_message, worker_message};
 
 /// Number of an opening record of a journal. Workers write shards on behalf of the process that appended this

@@ -90,13 +90,12 @@ pub fn cluster_status(error: &ClusterError) -> Status {
     }
 }
 
-/// Returns the status of an invalid request.
-#[must_use]
-pub fn wire_status(error: &WireError) -> Status {
-    match error {
-        WireError::Field { field, .. } => invalid_argument(field, error),
-        WireError::Version { expected, got } => {
-            refusal_status(&Refusal::Version { expected: *expected, got: *got })
+/// The status of an invalid request.
+impl From<WireError> for Status {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Field { ref field, .. } => invalid_argument(field, &error),
+            WireError::Version { expected, got } => refusal_status(&Refusal::Version { expected, got }),
         }
     }
 }
