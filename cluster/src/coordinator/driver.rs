@@ -5,18 +5,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Append, Cluster, ClusterError, Errand, Event, JobId, Pull, PullDecision, Refusal,
+    Append, Cluster, ClusterError, EpochProgress, Errand, Event, JobId, Pull, PullDecision, Refusal, Signal,
 };
 use exact2048_proto::v1;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::board::{Board, Changes, ClusterSnapshot};
 use super::known::State;
 use super::observe;
-use super::signals::Signals;
 use super::statuses::stopping;
 use crate::wire::{Answer, cluster_status, job_message, refusal_status};
 
@@ -183,5 +183,56 @@ impl Driver {
         let _ = self.fenced.set(reason);
         self.with(|state, now| state.cluster.fence(now));
         self.stop.cancel();
+    }
+}
+
+/// Signals of a coordinator.
+#[derive(Default)]
+pub(super) struct Signals {
+    /// The urgent part of the signal for workers, without its progress.
+    urgent: watch::Sender<Signal>,
+    progress: watch::Sender<Option<EpochProgress>>,
+    /// Counts changes of jobs' states.
+    pub job_states: watch::Sender<u64>,
+}
+
+/// A pull that waits for news.
+struct Listener {
+    urgent: watch::Receiver<Signal>,
+    progress: watch::Receiver<Option<EpochProgress>>,
+}
+
+impl Signals {
+    /// Publishes the news for workers.
+    fn publish(&self, signal: Signal) {
+        let urgent = Signal { progress: None, ..signal };
+        self.urgent.send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
+        self.progress.send_if_modified(|known| std::mem::replace(known, signal.progress) != signal.progress);
+    }
+
+    fn listen(&self) -> Listener {
+        Listener { urgent: self.urgent.subscribe(), progress: self.progress.subscribe() }
+    }
+}
+
+impl Listener {
+    /// Ignores all news until now.
+    fn forget(&mut self) {
+        self.urgent.mark_unchanged();
+        self.progress.mark_unchanged();
+    }
+
+    /// Waits for news, at most for the time in the decision. A pull that gathers news waits for urgent news only.
+    async fn wait(&mut self, decision: PullDecision) {
+        let (wait, gathers) = match decision {
+            PullDecision::Answer => return,
+            PullDecision::Gather(wait) => (wait, true),
+            PullDecision::Wait(wait) => (wait, false),
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = self.urgent.changed() => {}
+            _ = self.progress.changed(), if !gathers => {}
+        }
     }
 }

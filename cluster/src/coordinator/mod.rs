@@ -7,15 +7,14 @@
 //! | `owned` | a journal that this process owns; a repeated append adds one record |
 //! | `job_run`, `records` | the journal of a job's run, and the records for this journal |
 //! | [`Shell`] (`shell`) | opens a store and runs the parts below |
-//! | `driver` | calls the pure code with the time, and passes on its orders |
-//! | `known`, `signals` | the shell's data about jobs; news for waiting calls |
+//! | `driver` | calls the pure code with the time; passes on its orders, and its news to waiting calls |
+//! | `known` | the shell's data about jobs |
 //! | `carry_out` | executes the orders of the pure code |
 //! | `ledger` | access to the queue for all parts; writes ends and progress of jobs to the queue |
 //! | `requests` | requests of clients |
 //! | `recheck` | rereads the shards of a finished job |
 //! | `statuses` | failures as statuses |
-//! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
-//! | `page` | the page for browsers |
+//! | `service`, [`serve`](serve()) | the calls over gRPC, on a server; the page for browsers |
 //! | `board` | snapshots of jobs and workers, shared by all viewers |
 //! | `estimates` | estimates for jobs, computed once for equal parameters |
 //! | `observe` | logs and metrics |
@@ -29,7 +28,6 @@ mod known;
 mod ledger;
 mod observe;
 mod owned;
-mod page;
 mod queue;
 mod queue_records;
 mod recheck;
@@ -38,7 +36,6 @@ mod requests;
 mod serve;
 mod service;
 mod shell;
-mod signals;
 mod statuses;
 
 use exact2048_net::text::chain;
