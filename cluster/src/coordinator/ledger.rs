@@ -50,6 +50,20 @@ impl Ledger {
         Arc::clone(&self.changing).lock_owned().await
     }
 
+    /// Makes a change of the queue in its turn, and completes it even if the caller disconnects. Otherwise queue and
+    /// cluster could differ.
+    pub async fn in_turn<T: Send + 'static>(
+        &self,
+        change: impl Future<Output = Result<T, Status>> + Send + 'static,
+    ) -> Result<T, Status> {
+        let turn = self.turn().await;
+        let carried = tokio::spawn(async move {
+            let _turn = turn;
+            change.await
+        });
+        carried.await.unwrap_or_else(|error| Err(of_panic(&error)))
+    }
+
     /// Writes a record to the queue.
     pub async fn note(&self, record: QueueRecord) -> Result<(), Status> {
         self.ask(move |ledger| ledger.append(&record)).await

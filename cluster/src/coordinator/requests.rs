@@ -17,7 +17,6 @@ use exact2048_net::status::with_reason;
 use exact2048_proto::v1;
 use exact2048_solution::{Run, RunError};
 use exact2048_storage::{Location, RunDir};
-use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
@@ -47,8 +46,7 @@ impl Shell {
         let location = self.store.child(&job.job.0).map_err(|error| of_run(&error.into()))?;
         // This precedes the turn of the request, because reading a long journal in a remote store takes minutes.
         let found = look(location.clone(), job, open, must_exist).await?;
-        let turn = self.ledger.turn().await;
-        carry_through(turn, self.enqueue(found, location)).await
+        self.ledger.clone().in_turn(self.enqueue(found, location)).await
     }
 
     /// Writes a job to the queue, and hands it to the cluster.
@@ -79,14 +77,14 @@ impl Shell {
     ///
     /// A status of the gRPC call.
     pub(super) async fn cancel(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
-        let turn = self.ledger.turn().await;
-        carry_through(turn, async move {
+        let ledger = self.ledger.clone();
+        let change = async move {
             self.decide(|state, _| state.cluster.check_cancel(&job))?;
             self.ledger.note(QueueRecord::Cancelled { job: job.clone() }).await?;
             self.decide(|state, now| state.cluster.cancel(now, &job))?;
             self.decided(&job)
-        })
-        .await
+        };
+        ledger.in_turn(change).await
     }
 
     /// Returns a stopped job to the queue. The shards of a finished job are reread first, and it
@@ -99,8 +97,8 @@ impl Shell {
         if self.decide(|state, _| state.cluster.resumption(&job))? == Resumption::Requeue {
             self.require_resumable(&job).await?;
         }
-        let turn = self.ledger.turn().await;
-        carry_through(turn, async move {
+        let ledger = self.ledger.clone();
+        let change = async move {
             if self.decide(|state, _| state.cluster.resumption(&job))? == Resumption::Reread {
                 recheck::begin(&self.ledger, &job)?;
                 return self.decided(&job);
@@ -108,8 +106,8 @@ impl Shell {
             self.ledger.note(QueueRecord::Resumed { job: job.clone() }).await?;
             self.decide(|state, now| state.cluster.resume(now, &job))?;
             self.decided(&job)
-        })
-        .await
+        };
+        ledger.in_turn(change).await
     }
 
     /// Requires that a stopped job fits a worker, if there are workers, and that its run is readable.
@@ -138,8 +136,8 @@ impl Shell {
     ///
     /// A status of the gRPC call.
     pub(super) async fn forget(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
-        let turn = self.ledger.turn().await;
-        carry_through(turn, async move {
+        let ledger = self.ledger.clone();
+        let change = async move {
             let last = self.driver.job_view(&job)?;
             self.decide(|state, _| state.cluster.check_forget(&job))?;
             self.ledger.note(QueueRecord::Forgotten { job: job.clone() }).await?;
@@ -149,8 +147,8 @@ impl Shell {
             })?;
             self.driver.board.mark_stale();
             Ok(last)
-        })
-        .await
+        };
+        ledger.in_turn(change).await
     }
 
     /// Asks the pure code for a decision.
@@ -172,19 +170,6 @@ impl Shell {
         let estimate = Arc::clone(&self.estimates).for_client(params).await;
         estimate.map(|estimate| estimate.least_memory).map_err(|error| of_panic(&error))
     }
-}
-
-/// Completes a change of the queue in its turn, even if the caller disconnects. Otherwise queue and cluster could
-/// differ.
-async fn carry_through<T: Send + 'static>(
-    turn: OwnedMutexGuard<()>,
-    change: impl Future<Output = Result<T, Status>> + Send + 'static,
-) -> Result<T, Status> {
-    let carried = tokio::spawn(async move {
-        let _turn = turn;
-        change.await
-    });
-    carried.await.unwrap_or_else(|error| Err(of_panic(&error)))
 }
 
 /// Checks for an existing run in the place of a job's run, and returns the job as the run decides it. Parameters that do
