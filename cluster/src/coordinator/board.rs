@@ -48,23 +48,18 @@ impl Board {
         self.is_stale.store(true, Ordering::Release);
     }
 
-    /// Returns the last snapshot, or a new one with these changes. Concurrent callers get the same snapshot.
-    pub fn current(&self, changes: impl FnOnce() -> Changes) -> Arc<ClusterSnapshot> {
+    /// Returns the last snapshot, or the one that follows it. Concurrent callers get the same snapshot.
+    pub fn current(&self, next: impl FnOnce(&ClusterSnapshot) -> ClusterSnapshot) -> Arc<ClusterSnapshot> {
         let mut last = self.last.lock();
         if self.is_stale.swap(false, Ordering::AcqRel) || !last.is_fresh() {
-            *last = Arc::new(last.with(changes()));
+            *last = Arc::new(next(&last));
         }
         Arc::clone(&last)
     }
 }
 
-/// Changes since the last snapshot.
-pub(super) struct Changes {
-    /// Jobs that may have changed; `None` for jobs that no longer exist.
-    pub jobs: Vec<(JobId, Option<(JobStatus, Known)>)>,
-    /// All workers.
-    pub workers: Vec<WorkerStatus>,
-}
+/// A job that may have changed; `None` if it no longer exists.
+pub(super) type ChangedJob = (JobId, Option<(JobStatus, Known)>);
 
 impl ClusterSnapshot {
     /// Returns whether the snapshot may still be shown, if the coordinator made no decision since.
@@ -84,10 +79,10 @@ impl ClusterSnapshot {
         jobs.into_iter().map(|(_, message)| v1::Job::clone(message)).collect()
     }
 
-    /// Returns the next snapshot, with these changes.
-    pub(super) fn with(&self, changes: Changes) -> Self {
+    /// Returns the next snapshot, with changes of jobs and all workers.
+    pub(super) fn with(&self, changed: Vec<ChangedJob>, workers: &[WorkerStatus]) -> Self {
         let mut next = self.clone();
-        for (job, found) in changes.jobs {
+        for (job, found) in changed {
             let before = self.jobs.get(&job);
             let Some((status, known)) = found else {
                 next.jobs_version += u64::from(next.jobs.remove(&job).is_some());
@@ -100,7 +95,7 @@ impl ClusterSnapshot {
             next.jobs.insert(job, (status.place, Arc::new(message)));
             next.jobs_version += 1;
         }
-        let workers: Vec<v1::Worker> = changes.workers.iter().map(worker_message).collect();
+        let workers: Vec<v1::Worker> = workers.iter().map(worker_message).collect();
         let same = workers.len() == self.workers.len()
             && workers.iter().zip(self.workers.iter()).all(|(now, before)| still(now) == still(before));
         next.workers_version += u64::from(!same);

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::board::{Board, Changes, ClusterSnapshot};
+use super::board::{Board, ClusterSnapshot};
 use super::known::State;
 use super::observe;
 use super::statuses::stopping;
@@ -134,18 +134,16 @@ impl Driver {
 
     /// Returns the visible state, shared by all callers within a fifth of a second unless it became stale meanwhile.
     pub fn snapshot(&self) -> Arc<ClusterSnapshot> {
-        self.board.current(|| {
-            self.with(|state, now| {
+        self.board.current(|last| {
+            let (changed, workers) = self.with(|state, now| {
                 let changed = state.cluster.take_changed();
                 let look = |job: JobId| {
                     let found = state.cluster.job_status(&job, now).zip(state.jobs.get(&job).cloned());
                     (job, found)
                 };
-                Changes {
-                    jobs: changed.into_iter().map(look).collect(),
-                    workers: state.cluster.worker_statuses(now),
-                }
-            })
+                (changed.into_iter().map(look).collect(), state.cluster.worker_statuses(now))
+            });
+            last.with(changed, &workers)
         })
     }
 
