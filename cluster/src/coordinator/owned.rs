@@ -52,9 +52,6 @@ pub struct OpenJournal<J: Journal> {
     pub entries: u64,
 }
 
-/// An open journal, and the record of the failed append if the journal contains that record.
-type Healed<'a, J> = (&'a mut J, Option<<J as Journal>::Record>);
-
 /// A journal that this process owns.
 #[derive(Debug)]
 pub struct OwnedJournal<J: Journal> {
@@ -90,7 +87,7 @@ impl<J: Journal> OwnedJournal<J> {
     ///
     /// [`AppendError::Foreign`] if another process has written to the journal or has removed records from it. Otherwise
     /// [`AppendError::Failed`]. The next call tries again.
-    pub fn heal(&mut self) -> Result<Healed<'_, J>, AppendError> {
+    pub fn heal(&mut self) -> Result<(&mut J, Option<J::Record>), AppendError> {
         let (journal, found) = match self.open.take() {
             Some(open) if self.uncertain.is_none() => (open, None),
             broken => {
