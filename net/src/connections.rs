@@ -24,9 +24,8 @@ use tonic::transport::server::Connected;
 use crate::keepalive::KeepAlive;
 use crate::limits::ServerLimits;
 use crate::log_limiter::LogLimiter;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, with_body};
 use crate::quota::Quota;
-use crate::refusals::with_body;
 use crate::tls::explain;
 
 /// Pause after a failed accept. The usual cause, too many open files, takes time to pass.

@@ -12,7 +12,6 @@
 
 pub mod client;
 pub mod connections;
-pub mod descriptors;
 pub mod gate;
 pub mod keepalive;
 pub mod limits;
@@ -24,7 +23,6 @@ pub mod policy;
 pub mod protocol;
 mod quota;
 mod reasons;
-mod refusals;
 pub mod requests;
 pub mod serve;
 pub mod services;

@@ -9,6 +9,7 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use tonic::codegen::Bytes;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -20,6 +21,9 @@ const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 /// Content security policy: pages load files only from their own server and send requests only to it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Header at the end of the HTTP library's own answers. It declares an empty body.
+const EMPTY: &str = "content-length: 0\r\n";
 
 /// Protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +80,29 @@ pub fn http_refusal(status: &Status) -> Response<String> {
         headers.insert(RETRY_AFTER, RETRY_SECONDS);
     }
     with_headers(response)
+}
+
+/// Returns an answer with a body, if the HTTP library made the answer to an unreadable request.
+///
+/// The library answers such requests without a body and cannot add one. So a connection replaces the answer on its way
+/// to the client. Each of these answers is the last on its connection.
+pub(crate) fn with_body(answer: &[u8]) -> Option<Bytes> {
+    let text = std::str::from_utf8(answer).ok().filter(|text| text.ends_with("\r\n\r\n"))?;
+    let why = match text.strip_prefix("HTTP/1.1 ")?.split(' ').next()? {
+        "400" => "expected an HTTP/1.1 request, found something else",
+        "414" => "the URL is too long; request less at a time",
+        "431" => "the headers are too long or too many; send fewer",
+        _ => return None,
+    };
+    let (before, after) = text.split_once(EMPTY)?;
+    let refusal = http_refusal(&Status::invalid_argument(why));
+    let body = refusal.body();
+    let mut full = before.to_owned();
+    for (name, value) in refusal.headers() {
+        full.extend([name.as_str(), ": ", value.to_str().ok()?, "\r\n"]);
+    }
+    full.push_str(&format!("content-length: {}\r\n{after}{body}", body.len()));
+    Some(full.into())
 }
 
 /// Adds the headers of all answers to browsers. They restrict a page to its own server.
@@ -137,5 +164,19 @@ mod tests {
         assert_eq!(answer.status(), StatusCode::OK);
         assert_eq!(answer.headers()["grpc-status"], "8");
         assert_eq!(Protocol::Grpc.code_of(&answer), Some(Code::ResourceExhausted));
+    }
+
+    /// Answers that must pass unchanged; `tests/ports.rs` covers the library's own answers.
+    #[test]
+    fn other_answers_stay_unchanged() {
+        for answer in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 2\r\n\r\n",
+            "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\n\r\n{}",
+            "",
+        ] {
+            assert_eq!(with_body(answer.as_bytes()), None, "{answer}");
+        }
     }
 }

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use axum::middleware::map_response;
 use axum::response::Response;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
 use tonic::transport::Server;
 
+use crate::connections;
 use crate::gate::{Allowed, Gate};
 use crate::limits::ServerLimits;
 use crate::policy::{Exposed, Protection, check_listen};
@@ -21,7 +23,6 @@ use crate::requests::{Guard, Rules, Streams, apply_rules};
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
 use crate::token::{CheckToken, RequiredToken};
-use crate::{connections, descriptors};
 
 /// Time for sending the final statuses of requests that are cut off.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -111,12 +112,15 @@ pub struct Capacity {
     descriptors: usize,
 }
 
+/// Number of descriptors reserved for other uses than connections: files of runs and stores, logs, metrics.
+const KEPT: usize = 96;
+
 /// Number of connections and of requests that [`Capacity::for_peers`] allows in addition to those of the peers.
 const MARGIN: usize = 256;
 
 impl Capacity {
     fn new(limits: &ServerLimits, descriptors: usize) -> Self {
-        let connections = descriptors::connections_within(descriptors, limits.connections);
+        let connections = connections_within(descriptors, limits.connections);
         if connections < limits.connections {
             let asked = limits.connections;
             tracing::warn!(
@@ -132,7 +136,7 @@ impl Capacity {
     pub fn for_peers(&self, peers: usize) {
         let most = 2 * peers + MARGIN;
         self.requests.at_least(most);
-        let connections = descriptors::connections_within(self.descriptors, most);
+        let connections = connections_within(self.descriptors, most);
         if connections < peers {
             let limit = self.descriptors;
             tracing::warn!(
@@ -153,7 +157,7 @@ impl Bound {
     /// [`ServeError::Exposed`], [`ServeError::Tls`] or [`ServeError::Listen`].
     pub async fn new(options: ServerOptions) -> Result<Self, ServeError> {
         let tls = options.tls.server()?;
-        let capacity = Capacity::new(&options.limits, descriptors::raise());
+        let capacity = Capacity::new(&options.limits, raise_open_files());
         let bound = Self::bind(tls, Protocol::Grpc, options, capacity).await?;
         for warning in bound.tls.iter().flat_map(|tls| &tls.warnings) {
             tracing::warn!("{warning}");
@@ -280,6 +284,26 @@ impl Bound {
     }
 }
 
+/// Raises the limit of open files to the system's maximum and returns the new limit. For the sake of old programs,
+/// most systems start a process with a limit of 1,024 but allow hundreds of thousands.
+fn raise_open_files() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        // Some systems report an unlimited maximum but refuse to set it.
+        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+            tracing::debug!(%error, "limit of open files not raised");
+        }
+    }
+    let now = getrlimit(Resource::Nofile).current;
+    now.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+/// Returns the number of connections allowed, given the `wanted` number and the `limit` of open files.
+fn connections_within(limit: usize, wanted: usize) -> usize {
+    // Each connection takes one descriptor. If the limit is below twice [`KEPT`], connections get half of it.
+    wanted.min(limit.saturating_sub(KEPT).max(limit / 2)).max(1)
+}
+
 /// Returns the transport of a server, with the limits that the transport enforces.
 fn transport(limits: &ServerLimits, protocol: Protocol) -> Server {
     let server = Server::builder()
@@ -294,5 +318,25 @@ fn transport(limits: &ServerLimits, protocol: Protocol) -> Server {
     match limits.connection_time {
         Some(time) => server.max_connection_age(time).max_connection_age_grace(time),
         None => server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_files() {
+        for (limit, wanted, connections) in [
+            (usize::MAX, 1024, 1024),
+            (2048, 1024, 1024),
+            (1024, 1024, 928),
+            (200, 1024, 104),
+            (64, 1024, 32),
+            (1, 1024, 1),
+            (1024, 64, 64),
+        ] {
+            assert_eq!(connections_within(limit, wanted), connections, "{limit} {wanted}");
+        }
     }
 }
