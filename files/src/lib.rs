@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -32,6 +32,17 @@ impl std::error::Error for NotAFile {}
 /// `InvalidData` for a FIFO or a device, `IsADirectory` for a directory, and system errors.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(File::options().read(true), OFlags::empty(), path)
+}
+
+/// Reads at most `most` bytes of a file. So a wrong path does not fill the memory.
+///
+/// # Errors
+///
+/// Those of [`open`], and an I/O error.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Opens a file with the given options and flags.

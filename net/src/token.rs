@@ -62,12 +62,8 @@ impl Token {
     ///
     /// [`TokenError::Read`] or [`TokenError::Unusable`].
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        use std::io::Read;
-
         let failed = |source| TokenError::Read { path: path.to_path_buf(), source };
-        let mut bytes = Vec::new();
-        let file = exact2048_files::open(path).map_err(failed)?;
-        file.take(2 * MAX_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
+        let bytes = exact2048_files::read_at_most(path, 2 * MAX_LENGTH as u64).map_err(failed)?;
         let origin = path.display().to_string();
         match exact2048_text::utf8(&bytes) {
             Ok(text) => Self::new(text, &origin),

@@ -209,13 +209,8 @@ fn of_identity(cert: PathBuf, key: PathBuf, error: &rustls::Error) -> TlsError {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    use std::io::Read;
-
     let failed = |error| TlsError::File(format!("cannot read {}: {error}", path.display()));
-    let mut bytes = Vec::new();
-    let file = exact2048_files::open(path).map_err(failed)?;
-    file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+    exact2048_files::read_at_most(path, MAX_PEM_BYTES).map_err(failed)
 }
 
 /// Reads a CA file. A file without a usable certificate is an error, because no client could reach the server.
