@@ -18,7 +18,7 @@ use exact2048_proto::v1::FetchRequest;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_storage::{CopyOutcome, Peers, WantedCopy};
 use metrics::counter;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustc_hash::FxHasher;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
@@ -71,19 +71,19 @@ impl PeerCopies {
     /// Makes the other members of an epoch the peers to ask.
     pub fn join(&self, members: &[EpochMember], membership: Membership) {
         let others = members.iter().filter(|member| member.worker != self.me);
-        *self.peers() = others.map(|member| Arc::new(Peer::new(member.clone(), membership))).collect();
+        *self.peers.lock() = others.map(|member| Arc::new(Peer::new(member.clone(), membership))).collect();
     }
 
     /// Removes all peers.
     pub fn leave(&self) {
-        self.peers().clear();
+        self.peers.lock().clear();
     }
 
     /// Returns the peers to ask for a shard: first its writer, then others in an order that depends on the shard but
     /// not on the asking worker. So all workers ask the same few peers, and these soon have the shard even if its
     /// writer is gone.
     fn candidates(&self, wanted: &WantedCopy) -> Vec<Arc<Peer>> {
-        let mut peers = self.peers().clone();
+        let mut peers = self.peers.lock().clone();
         peers.retain(|peer| !peer.given_up.load(Ordering::Relaxed));
         peers.sort_by_cached_key(|peer| {
             let worker = peer.member.worker.0;
@@ -115,10 +115,6 @@ impl PeerCopies {
             }
         });
         SyncIoBridge::new_with_handle(StreamReader::new(ReceiverStream::new(pieces)), self.runtime.clone())
-    }
-
-    fn peers(&self) -> MutexGuard<'_, Vec<Arc<Peer>>> {
-        self.peers.lock()
     }
 }
 
