@@ -14,12 +14,13 @@ use exact2048_proto::v1::exchange_server::Exchange;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{FetchRequest, PushBlock, PushHello, PushRequest, PushResponse};
 use exact2048_run::member::{BlockError, PeerBlock};
+use exact2048_storage::StoreSettings;
 use exact2048_worker::BytesList;
 use metrics::counter;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::copies::{Copies, CopyPieces};
+use super::copies::{CopyPieces, MOST_AT_ONCE};
 use super::epoch::{Epoch, Present};
 use super::membership::{Membership, admit, not_in};
 use super::observe;
@@ -52,13 +53,17 @@ pub struct ExchangeService {
     most_bytes: u64,
     /// Space for the incoming blocks of all senders together.
     room: Room,
-    copies: Copies,
+    /// Settings of the cache, whose shards this worker sends to others.
+    pub(super) cache: StoreSettings,
+    /// Permits for copies that are sent at the same time.
+    pub(super) copies: Arc<Semaphore>,
 }
 
 impl ExchangeService {
-    /// Creates the service of a worker that may use `most_bytes` of memory.
-    pub fn new(present: Arc<Present>, most_bytes: u64, copies: Copies) -> Self {
-        Self { present, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
+    /// Creates the service of a worker that may use `most_bytes` of memory, and that sends copies from a cache.
+    pub fn new(present: Arc<Present>, most_bytes: u64, cache: StoreSettings) -> Self {
+        let (room, copies) = (Room::new(most_bytes / INCOMING_SHARE), Arc::new(Semaphore::new(MOST_AT_ONCE)));
+        Self { present, most_bytes, room, cache, copies }
     }
 
     /// Waits until this worker runs the epoch of a sender's credentials; `None` if this worker has left that epoch.
@@ -132,7 +137,7 @@ impl Exchange for ExchangeService {
         if !admit(&self.present.joined, shown, FETCH_PATIENCE).await? {
             return Err(not_in(shown.epoch));
         }
-        self.copies.give(request).await.map(Response::new)
+        self.give(request).await.map(Response::new)
     }
 
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {

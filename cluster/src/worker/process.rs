@@ -27,7 +27,6 @@ use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
 use super::assigned::AssignedEpochs;
-use super::copies::Copies;
 use super::epoch::Present;
 use super::exchange::ExchangeService;
 use super::identity::Identity;
@@ -121,8 +120,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Ser
     // This worker serves peers until its last pull, because they may still need its copies of shards.
     let capacity = bound.capacity.clone();
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
-    let copies = Copies::new(options.store.clone());
-    let service = ExchangeService::new(Arc::clone(&present), options.memory_bytes, copies);
+    let service = ExchangeService::new(Arc::clone(&present), options.memory_bytes, options.store.clone());
     let server = tokio::spawn(serve(bound, service, served));
     let epochs = AssignedEpochs::new(identity.id, present, starts);
     let (outage, last_needed_memory) = (Outage::default(), None);

@@ -80,8 +80,7 @@ async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
 async fn connected_to(present: Arc<Present>) -> ExchangeClient<Channel> {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
-    let service =
-        ExchangeServer::new(ExchangeService::new(present, MOST_BYTES, Copies::new(Default::default())));
+    let service = ExchangeServer::new(ExchangeService::new(present, MOST_BYTES, Default::default()));
     tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     ExchangeClient::connect(url).await.unwrap()
 }

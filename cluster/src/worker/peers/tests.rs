@@ -10,7 +10,7 @@ use exact2048_storage::{RunId, StoreSettings};
 use tonic::transport::{Server, server::TcpIncoming};
 use tonic::{Request, Response, Streaming};
 
-use super::super::copies::{Copies, CopyPieces};
+use super::super::copies::CopyPieces;
 use super::super::epoch::Present;
 use super::super::exchange::ExchangeService;
 use super::*;
@@ -39,7 +39,7 @@ fn serve_cache(worker: u64, cache: &Path) -> EpochMember {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
     let present = Present::default();
     present.joined.send_replace(Some(MEMBERSHIP));
-    serve(worker, ExchangeService::new(Arc::new(present), 0, Copies::new(cache)))
+    serve(worker, ExchangeService::new(Arc::new(present), 0, cache))
 }
 
 /// Puts the copy of a shard into a cache.
