@@ -71,7 +71,13 @@ impl PeerCopies {
     /// Makes the other members of an epoch the peers to ask.
     pub fn join(&self, members: &[EpochMember], membership: Membership) {
         let others = members.iter().filter(|member| member.worker != self.me);
-        *self.peers.lock() = others.map(|member| Arc::new(Peer::new(member.clone(), membership))).collect();
+        let new = |member: &EpochMember| Peer {
+            member: member.clone(),
+            membership,
+            connection: OnceCell::new(),
+            given_up: AtomicBool::new(false),
+        };
+        *self.peers.lock() = others.map(|member| Arc::new(new(member))).collect();
     }
 
     /// Removes all peers.
@@ -140,18 +146,6 @@ impl Peers for PeerCopies {
     }
 }
 
-impl Peer {
-    fn new(member: EpochMember, membership: Membership) -> Self {
-        Self { member, membership, connection: OnceCell::new(), given_up: AtomicBool::new(false) }
-    }
-
-    async fn connected(&self, options: &ClientOptions) -> Result<ExchangeClient<Connected>, Status> {
-        let connected =
-            self.connection.get_or_try_init(async || connect(options).await.map(ExchangeClient::new));
-        connected.await.cloned().map_err(|error| Status::unavailable(with_causes(&error)))
-    }
-}
-
 /// Passes a peer's copy on, piece by piece.
 async fn receive(
     peer: &Peer,
@@ -161,7 +155,9 @@ async fn receive(
     pieces: &mpsc::Sender<io::Result<Bytes>>,
 ) -> Result<(), Status> {
     let silent = |_| Status::deadline_exceeded("the peer did not answer in time");
-    let mut client = timeout(patience, peer.connected(options)).await.map_err(silent)??;
+    let connected = peer.connection.get_or_try_init(async || connect(options).await.map(ExchangeClient::new));
+    let connected = timeout(patience, connected).await.map_err(silent)?.cloned();
+    let mut client = connected.map_err(|error| Status::unavailable(with_causes(&error)))?;
     let request = FetchRequest {
         protocol_version: PROTOCOL_VERSION,
         run: Bytes::copy_from_slice(&wanted.run.0),
