@@ -26,12 +26,7 @@ pub struct Geometry {
     places: usize,
     /// All four bits of each cell without a stone.
     playable: u64,
-    /// All four bits of each cell with a stone.
-    stones: u64,
-    /// The kind of the stones; `None` without stones.
-    stone: Option<Stone>,
-    /// The number of loose stones.
-    loose: u8,
+    stones: Stones,
     /// For each image of a board, whether its symmetry maps stones to stones.
     keeps_stones: [bool; MOST_IMAGES],
     /// Left, right, up, down.
@@ -42,6 +37,17 @@ pub struct Geometry {
     upend: Vec<Swap>,
     /// Exchanges rows and columns; `None` unless the board is square.
     transpose: Option<Vec<Swap>>,
+}
+
+/// The stones of a board.
+#[derive(Clone, Copy, Debug)]
+struct Stones {
+    /// All four bits of each cell with a lock or a wall.
+    cells: u64,
+    /// The kind of the stones in these cells; `None` without any.
+    kind: Option<Stone>,
+    /// The number of loose stones.
+    loose: u8,
 }
 
 /// How tiles slide to one wall.
@@ -87,9 +93,7 @@ impl Geometry {
         let mut geometry = Self {
             places: rows * cols,
             playable: u64::MAX >> (64 - 4 * rows * cols) & !stones,
-            stones,
-            stone: size.stone(),
-            loose: size.loose(),
+            stones: Stones { cells: stones, kind: size.stone(), loose: size.loose() },
             keeps_stones: [true; MOST_IMAGES],
             directions,
             mirror: (0..cols / 2).map(mirrored).collect(),
@@ -112,13 +116,13 @@ impl Geometry {
 
     /// The number of loose stones.
     pub fn loose(&self) -> u8 {
-        self.loose
+        self.stones.loose
     }
 
     /// The board without its loose stones.
     #[inline]
     pub fn tiles(&self, board: u64) -> u64 {
-        if self.loose == 0 { board } else { board & !full(board) }
+        if self.stones.loose == 0 { board } else { board & !full(board) }
     }
 
     /// The sum of the tiles of a board: its layer.
@@ -268,12 +272,13 @@ fn in_batches(boards: &mut [u64], change: impl Fn(Batch) -> Batch) {
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
 fn slide(boards: &mut [u64], direction: &Direction, geometry: &Geometry) {
-    match geometry.stone {
-        None if geometry.loose == 0 => slide_boards::<NO_STONES>(boards, direction, 0),
+    let stones = geometry.stones;
+    match stones.kind {
+        None if stones.loose == 0 => slide_boards::<NO_STONES>(boards, direction, 0),
         // Loose stones have no cell that they must keep.
         None => slide_boards::<LOCKED>(boards, direction, 0),
-        Some(Stone::Locked) => slide_boards::<LOCKED>(boards, direction, geometry.stones),
-        Some(Stone::Wall) => slide_boards::<WALLS>(boards, direction, geometry.stones),
+        Some(Stone::Locked) => slide_boards::<LOCKED>(boards, direction, stones.cells),
+        Some(Stone::Wall) => slide_boards::<WALLS>(boards, direction, stones.cells),
     }
 }
 
