@@ -5,23 +5,22 @@ use std::time::Duration;
 
 use exact2048_net::status::invalid_argument as invalid;
 use exact2048_proto::v1::{FetchRequest, FetchResponse};
-use exact2048_storage::RunId;
+use exact2048_storage::{RunId, StoreSettings};
 use metrics::counter;
 use tokio::fs::File;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::io::ReaderStream;
 use tonic::Status;
 
-use super::exchange::ExchangeService;
 use super::observe;
 
 /// Size in bytes of all pieces of a copy but the last. This worker holds at most three pieces for each copy.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Maximum number of copies that are sent at the same time. A worker that gets no copy reads the store.
-pub const MOST_AT_ONCE: usize = 16;
+const MOST_AT_ONCE: usize = 16;
 
 /// Time without progress after which the transfer of a copy is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,18 +28,31 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The pieces of a copy that is being sent.
 pub type CopyPieces = ReceiverStream<Result<FetchResponse, Status>>;
 
-impl ExchangeService {
+/// Sends copies from a cache.
+pub struct SentCopies {
+    /// Settings of the cache.
+    cache: StoreSettings,
+    /// Permits for copies that are sent at the same time.
+    permits: Arc<Semaphore>,
+}
+
+impl SentCopies {
+    /// Creates the sender of copies from a cache.
+    pub fn new(cache: StoreSettings) -> Self {
+        Self { cache, permits: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+    }
+
     /// Begins to send a copy to a member of the epoch. Does not verify the copy, because the receiver does.
     ///
     /// # Errors
     ///
     /// A status of the call `Fetch`.
-    pub(super) async fn give(&self, request: FetchRequest) -> Result<CopyPieces, Status> {
+    pub async fn give(&self, request: FetchRequest) -> Result<CopyPieces, Status> {
         let FetchRequest { run, header_checksum, .. } = request;
         let run: [u8; 16] =
             run.as_ref().try_into().map_err(|_| invalid("run", "expected the 16 bytes of a run's id"))?;
         let run = RunId(run);
-        let Ok(permit) = Arc::clone(&self.copies).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             let what =
                 format!("this worker already sends {MOST_AT_ONCE} copies; fetch the shard from the store");
             return Err(exact2048_net::status::exhausted(what));

@@ -17,10 +17,10 @@ use exact2048_run::member::{BlockError, PeerBlock};
 use exact2048_storage::StoreSettings;
 use exact2048_worker::BytesList;
 use metrics::counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::copies::{CopyPieces, MOST_AT_ONCE};
+use super::copies::{CopyPieces, SentCopies};
 use super::epoch::{Epoch, Present};
 use super::membership::{Membership, admit, not_in};
 use super::observe;
@@ -53,17 +53,14 @@ pub struct ExchangeService {
     most_bytes: u64,
     /// Space for the incoming blocks of all senders together.
     room: Room,
-    /// Settings of the cache, whose shards this worker sends to others.
-    pub(super) cache: StoreSettings,
-    /// Permits for copies that are sent at the same time.
-    pub(super) copies: Arc<Semaphore>,
+    copies: SentCopies,
 }
 
 impl ExchangeService {
     /// Creates the service of a worker that may use `most_bytes` of memory, and that sends copies from a cache.
     pub fn new(present: Arc<Present>, most_bytes: u64, cache: StoreSettings) -> Self {
-        let (room, copies) = (Room::new(most_bytes / INCOMING_SHARE), Arc::new(Semaphore::new(MOST_AT_ONCE)));
-        Self { present, most_bytes, room, cache, copies }
+        let (room, copies) = (Room::new(most_bytes / INCOMING_SHARE), SentCopies::new(cache));
+        Self { present, most_bytes, room, copies }
     }
 
     /// Waits until this worker runs the epoch of a sender's credentials; `None` if this worker has left that epoch.
@@ -137,7 +134,7 @@ impl Exchange for ExchangeService {
         if !admit(&self.present.joined, shown, FETCH_PATIENCE).await? {
             return Err(not_in(shown.epoch));
         }
-        self.give(request).await.map(Response::new)
+        self.copies.give(request).await.map(Response::new)
     }
 
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {

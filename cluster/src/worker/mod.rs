@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `claims` | the memory that workers of one machine may use |
 //! | [`identity`] | the identity of a worker, which survives restarts |
+//! | `options` | settings of a worker |
 //! | `process` | pulls: sends reports, follows answers |
 //! | `assigned` | the assigned epochs, from their assignment to their end |
 //! | `runner` | the thread that runs epochs and reports their failures |
@@ -28,6 +29,7 @@ mod leader;
 mod links;
 mod membership;
 mod observe;
+mod options;
 mod outage;
 mod outbox;
 mod peers;
@@ -37,4 +39,5 @@ mod runner;
 
 pub use claims::MemoryClaim;
 pub use observe::describe;
-pub use process::{WorkerOptions, WorkerRefusal, run};
+pub use options::WorkerOptions;
+pub use process::{WorkerRefusal, run};

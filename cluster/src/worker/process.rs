@@ -3,13 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Refusal};
-use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
+use exact2048_net::client::{ConnectError, Connected, connect};
 use exact2048_net::logs::seconds;
 use exact2048_net::serve::{Bound, Capacity, ServerEnd};
 use exact2048_net::services;
@@ -20,7 +19,6 @@ use exact2048_net::text::{plain_words, with_causes};
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use exact2048_storage::{Peers, StoreSettings};
-use exact2048_worker::Tuning;
 use metrics::{gauge, histogram};
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
@@ -32,6 +30,7 @@ use super::exchange::ExchangeService;
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::observe;
+use super::options::WorkerOptions;
 use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
@@ -52,25 +51,6 @@ const MESSAGE_BYTES: usize = 4 << 20;
 
 /// Maximum number of bytes of a coordinator's message in logs and errors.
 const MOST_WORDS: usize = 2048;
-
-/// Settings of a worker.
-#[derive(Clone, Debug)]
-pub struct WorkerOptions {
-    /// Address of the coordinator, and the credentials for the coordinator and for other workers.
-    pub client: ClientOptions,
-    /// Address at which other workers reach this worker.
-    pub advertise: String,
-    /// Number of threads that compute.
-    pub threads: usize,
-    /// Memory that this worker may use, in bytes.
-    pub memory_bytes: u64,
-    /// Settings of the solver, including its use of the memory.
-    pub tuning: Tuning,
-    /// Settings of stores.
-    pub store: StoreSettings,
-    /// Folder for the worker's identity and for scratch files.
-    pub folder: PathBuf,
-}
 
 /// Refusal that ends a worker, because another attempt would be refused too.
 #[derive(Debug, thiserror::Error)]

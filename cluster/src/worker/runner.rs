@@ -16,9 +16,9 @@ use super::jobs::Jobs;
 use super::leader::{Orders, RemoteLeader};
 use super::membership::Membership;
 use super::observe;
+use super::options::WorkerOptions;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
-use super::process::WorkerOptions;
 use crate::wire::Assignment;
 
 /// Interval at which a worker with a full disk checks for free space, and the bytes that must be free.

@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 
 use exact2048_coordinator::cluster::{EpochId, JobId, Secret, Share};
 use exact2048_game::Params;
+use exact2048_net::client::ClientOptions;
 use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::ServerOptions;
 use exact2048_net::tls::TlsFiles;
 use exact2048_net::token::RequiredToken;
 use exact2048_solution::{Holdings, Recipe};
-use exact2048_worker::Heap;
+use exact2048_worker::{Heap, Tuning};
 
 use super::super::assigned::Start;
 use super::*;
