@@ -23,7 +23,10 @@ struct Game {
 
 impl Game {
     fn new(board: &str, (large, huge, sectors): (u8, u8, u8)) -> Self {
-        let params = Params::usual(board, "score").large(large).huge(huge).sectors(sectors).build().unwrap();
+        // Boards with loose stones have no score.
+        let objective = if board.contains('+') { "reach:64" } else { "score" };
+        let params =
+            Params::usual(board, objective).large(large).huge(huge).sectors(sectors).build().unwrap();
         Self { space: Space::new(&params), patterns: Patterns::default(), params }
     }
 
@@ -91,13 +94,14 @@ impl Game {
 
     /// Whether the large tiles of a board obey the tile bound. Other boards have no column.
     fn is_within_bound(&self, board: Board) -> bool {
-        let exponents = (0..self.params.game().places()).map(|cell| board.get(cell));
+        let size = self.params.game().board();
+        let exponents = (0..size.places()).map(|cell| size.tiles_of(board).get(cell));
         let most = |e: u8| exponents.clone().filter(|&exponent| exponent >= e).count();
         (self.params.split().large()..=16).all(|e| most(e) <= self.params.most_cells_with(e))
     }
 }
 
-const GAMES: [(&str, (u8, u8, u8)); 17] = [
+const GAMES: [(&str, (u8, u8, u8)); 20] = [
     ("2x2", (3, NO_HUGE, 1)),
     ("2x2", (3, NO_HUGE, 2)),
     ("3x2", (3, NO_HUGE, 1)),
@@ -115,6 +119,9 @@ const GAMES: [(&str, (u8, u8, u8)); 17] = [
     ("7x1:./././x/././.", (3, 8, 1)),
     ("2x3:.#./...", (3, NO_HUGE, 1)),
     ("3x3:.../.#./#.#", (3, NO_HUGE, 1)),
+    ("3x2+1x", (3, NO_HUGE, 1)),
+    ("2x4+3x", (3, NO_HUGE, 1)),
+    ("1x8+3x", (4, NO_HUGE, 1)),
 ];
 
 #[test]
