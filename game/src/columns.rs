@@ -1,9 +1,9 @@
 //! Columns: the sequences of large exponents of a lane.
 //!
 //! The columns of lane (k, T, H) are all sequences of `k` exponents of at least `large` whose tiles sum to `T` and
-//! whose huge tiles are `H`. Loose stones are among the `k`, with [`MAX_EXPONENT`], and add nothing to `T`. The tiles must also obey the tile bound ([`Params::most_cells_with`]). The set depends
-//! only on the parameters and the lane, so it includes sequences that occur in no game. Most of its sequences do occur
-//! (`docs/dev/performance.md`).
+//! whose huge tiles are `H`. Loose stones are among the `k`, with [`MAX_EXPONENT`], and add nothing to `T`. The tiles
+//! must also obey the tile bound ([`Params::most_cells_with`]). The set depends only on the parameters and the lane, so
+//! it includes sequences that occur in no game. Most of its sequences do occur (`docs/dev/performance.md`).
 
 use std::sync::OnceLock;
 
