@@ -69,10 +69,15 @@ impl Engine {
     /// Returns a board without tiles, with the loose stones in random cells.
     pub fn without_tiles(&self, generator: &mut impl Rng) -> Board {
         (0..self.size().loose()).fold(Board::default(), |board, _| {
-            let skipped = generator.random_range(0..self.empty_cells(board));
-            let rest = (0..skipped).fold(self.empty(board), |rest, _| rest & (rest - 1));
-            board.with(rest.trailing_zeros() as usize / 4, MAX_EXPONENT)
+            board.with(self.random_empty_cell(board, generator) as usize, MAX_EXPONENT)
         })
+    }
+
+    #[inline]
+    fn random_empty_cell(&self, board: Board, generator: &mut impl Rng) -> u32 {
+        let empty = self.empty(board);
+        let skipped = generator.random_range(0..empty.count_ones());
+        (0..skipped).fold(empty, |rest, _| rest & (rest - 1)).trailing_zeros() / 4
     }
 
     /// Spawns a random tile in a random empty cell, and returns the new board, the cell and the tile's exponent.
@@ -80,11 +85,9 @@ impl Engine {
     /// The board must have an empty cell.
     #[inline]
     pub fn spawn(&self, board: Board, generator: &mut impl Rng) -> (Board, u8, u8) {
-        let empty = self.empty(board);
-        let skipped = generator.random_range(0..empty.count_ones());
-        let rest = (0..skipped).fold(empty, |rest, _| rest & (rest - 1));
+        let cell = self.random_empty_cell(board, generator);
         let four = generator.random_range(0..self.spawn4.denominator()) < self.spawn4.weight4();
-        let (cell, exponent) = (rest.trailing_zeros() / 4, 1 + u8::from(four));
+        let exponent = 1 + u8::from(four);
         (Board(board.0 | u64::from(exponent) << (4 * cell)), cell as u8, exponent)
     }
 }
