@@ -507,15 +507,20 @@ mod tests {
             let most = if size.stone().is_some() { 14 } else { 15 };
             // Tiles of few kinds often merge. Tiles of many kinds are rarely equal.
             for (below, count) in [(2, 333), (3, 1001), (most, 333)] {
-                let boards = random_boards(size, count, below);
-                let mut after = [const { Vec::new() }; 4];
-                geometry.slide(&boards, &mut after);
-                for (direction, after) in after.iter().enumerate() {
-                    for (&board, &after) in boards.iter().zip(after) {
-                        let wanted = by_the_rules(board, size, direction);
-                        assert_eq!(after, wanted, "{size}, {board:x}, direction {direction}");
-                    }
-                }
+                check_slides(&geometry, size, &random_boards(size, count, below));
+            }
+        }
+    }
+
+    /// Compares all moves of some boards with the rules. A move keeps the sum of the tiles.
+    fn check_slides(geometry: &Geometry, size: BoardSize, boards: &[u64]) {
+        let mut after = [const { Vec::new() }; 4];
+        geometry.slide(boards, &mut after);
+        for (direction, after) in after.iter().enumerate() {
+            for (&board, &after) in boards.iter().zip(after) {
+                let wanted = by_the_rules(board, size, direction);
+                assert_eq!(after, wanted, "{size}, {board:x}, direction {direction}");
+                assert_eq!(geometry.tile_sum(after), geometry.tile_sum(board));
             }
         }
     }
@@ -527,15 +532,7 @@ mod tests {
             let (tiles, stones) = (random_boards(size, 333, 3), random_boards(size, 333, 2));
             let boards: Vec<u64> =
                 tiles.iter().zip(stones).map(|(tiles, stones)| tiles | (15 * stones)).collect();
-            let mut after = [const { Vec::new() }; 4];
-            geometry.slide(&boards, &mut after);
-            for (direction, after) in after.iter().enumerate() {
-                for (&board, &after) in boards.iter().zip(after) {
-                    let wanted = by_the_rules(board, size, direction);
-                    assert_eq!(after, wanted, "{size}, {board:x}, direction {direction}");
-                    assert_eq!(geometry.tile_sum(after), geometry.tile_sum(board));
-                }
-            }
+            check_slides(&geometry, size, &boards);
         }
     }
 
