@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use common::cluster::Cluster;
 use common::http::{escape, get_json};
 use common::query_calls;
-use common::serving::Server;
+use common::serving::{Server, answer_of_both};
 use common::{Place, Solved, close, exact2048, files, layers, number, on_run, query, solve, text, try_solve};
 use exact2048_proto::v1;
 use exact2048_reference::{Board, DIRECTIONS, Game, Layer, Solution};
@@ -292,12 +292,7 @@ fn positions_of_the_real_game_are_answered() {
     for options in ["", "--values best-move"] {
         let solved = Solved::new(&format!("{board} {options}"));
         let server = Server::start(&solved.run(), &[]);
-        let ask = |board: &str| {
-            let here = on_run(&solved.run(), "query", &["--json", board]).exits(0);
-            let there = exact2048(["query", "--server", &server.url, "--json", board]).exits(0);
-            assert_eq!(here.stdout, there.stdout, "{board}");
-            here.json()
-        };
+        let ask = |board: &str| answer_of_both(&solved.run(), &server, board);
         let formation = ask("2 0 4 / 0 2 x / 8 x x");
         for (image, directions) in IMAGES {
             let real = ask(image);

@@ -5,8 +5,8 @@
 use crate::{common, reference};
 
 use common::query_calls;
-use common::serving::Server;
-use common::{Place, Solved, close, exact2048, number, on_run, query, solve, text, try_solve};
+use common::serving::{Server, answer_of_both};
+use common::{Place, Solved, close, number, on_run, query, solve, text, try_solve};
 use exact2048_game::{Board as PackedBoard, BoardSize};
 use exact2048_proto::v1;
 use exact2048_reference::{Game, Solution};
@@ -90,12 +90,7 @@ fn every_question_is_answered() {
 async fn positions_of_the_real_game_are_answered() {
     let solved = Solved::new("--board 3x3 --loose 3 --objective reach:32");
     let server = Server::start(&solved.run(), &[]);
-    let ask = |board: &str| {
-        let here = on_run(&solved.run(), "query", &["--json", board]).exits(0);
-        let there = exact2048(["query", "--server", &server.url, "--json", board]).exits(0);
-        assert_eq!(here.stdout, there.stdout, "{board}");
-        here.json()
-    };
+    let ask = |board: &str| answer_of_both(&solved.run(), &server, board);
     let (real, formation) = (ask("2 0 128 / 64 2 0 / 0 32 0"), ask("2 0 x / x 2 0 / 0 x 0"));
     assert_eq!(real["value"], formation["value"]);
     assert_eq!(text(&real["board"]), "2 0 128 / 64 2 0 / 0 32 0");

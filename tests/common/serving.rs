@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-use super::{Finished, command, signal};
+use super::{Finished, command, exact2048, on_run, signal};
 
 /// Longest time for a server to end. It exceeds the server's grace period for running requests.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -173,4 +173,12 @@ fn text_of(file: &NamedTempFile) -> String {
     let mut text = String::new();
     File::open(file.path()).unwrap().read_to_string(&mut text).unwrap();
     text
+}
+
+/// Asks a run and its server for a board. Both must give the same answer.
+pub fn answer_of_both(run: &Path, server: &Server, board: &str) -> serde_json::Value {
+    let here = on_run(run, "query", &["--json", board]).exits(0);
+    let there = exact2048(["query", "--server", &server.url, "--json", board]).exits(0);
+    assert_eq!(here.stdout, there.stdout, "{board}");
+    here.json()
 }
