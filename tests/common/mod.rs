@@ -25,9 +25,11 @@ pub mod terminal;
 pub mod wire;
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -338,13 +340,16 @@ pub fn committed_now(run: &Path) -> Vec<PathBuf> {
     shards.iter().map(|shard| shard.place.as_path().unwrap().to_path_buf()).collect()
 }
 
-/// The shards that the journal names, each with its inode. A rewritten shard has another inode.
-pub fn committed(run: &Path) -> Vec<(PathBuf, u64)> {
+/// An inode and its last modification. A rewritten file can get the inode of the removed one.
+pub type Written = (u64, SystemTime);
+
+/// The shards that the journal names. A rewritten shard has another [`Written`].
+pub fn committed(run: &Path) -> Vec<(PathBuf, Written)> {
     committed_as(run, "")
 }
 
 /// The shards of [`committed`] whose file names begin with `prefix`.
-pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
+pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, Written)> {
     let mut named: Vec<(Value, PathBuf)> = Vec::new();
     let range = |commit: &Value| ["phase", "first", "last"].map(|field| commit[field].clone());
     for record in files(&run.join("journal")) {
@@ -367,10 +372,10 @@ pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
             named.push((record.clone(), run.join("shards").join(file)));
         }
     }
-    let inode = |(_, path): (Value, PathBuf)| {
+    let written = |(_, path): (Value, PathBuf)| {
         let metadata = std::fs::metadata(&path);
         let metadata = metadata.unwrap_or_else(|e| panic!("{} is committed: {e}", path.display()));
-        (path, std::os::unix::fs::MetadataExt::ino(&metadata))
+        (path, (metadata.ino(), metadata.modified().unwrap()))
     };
-    named.into_iter().map(inode).collect()
+    named.into_iter().map(written).collect()
 }
