@@ -27,9 +27,9 @@ const BYTES_OF_LARGEST: f64 = 1.75;
 const WIDE: f64 = 1.46;
 
 /// Ratio of the size of rounded values to the size of values with 32 bits, by the number of bits that rounding drops from
-/// the latter. Measured on 3x3 with the objectives score and reach:512, which differ by at most 0.03. For 19 bits, the ratio
-/// is 0.35 with reach:512 on 4x3.
-const ROUNDED: [(f64, f64); 10] = [
+/// the latter. Measured on 3x3 with the objectives score and reach:512, which differ by at most 0.03. For 19, 21
+/// and 25 bits, the ratio is 0.35, 0.29 and 0.13 with reach:512 on 4x3.
+const ROUNDED: [(f64, f64); 13] = [
     (0.0, 1.0),
     (7.0, 0.92),
     (11.0, 0.82),
@@ -40,6 +40,9 @@ const ROUNDED: [(f64, f64); 10] = [
     (19.0, 0.45),
     (21.0, 0.35),
     (23.0, 0.26),
+    (25.0, 0.19),
+    (27.0, 0.14),
+    (29.0, 0.09),
 ];
 
 /// Number of bytes of a state's coded best move. Measured: 0.08 on 5x2, 0.1 on 3x3.

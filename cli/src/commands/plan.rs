@@ -341,7 +341,7 @@ impl Plan {
                     units::about(policy.hours_at_least_disk * 3600.0),
                     match self.params.contents().until() {
                         Some(_) => "–".to_owned(),
-                        None => units::about(policy.query_seconds),
+                        None => query_time(policy.query_seconds),
                     },
                 ]
             })
@@ -368,5 +368,14 @@ impl Plan {
             writeln!(out, "\nThe memory is too small: solve would refuse to start.")?;
         }
         Ok(())
+    }
+}
+
+/// The estimated time of a query, as in `0.2 s`.
+fn query_time(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 0.05 => "< 0.1 s".to_owned(),
+        seconds if seconds < 0.95 => format!("{seconds:.1} s"),
+        seconds => units::about(seconds),
     }
 }
