@@ -52,11 +52,18 @@ impl Coordinator {
         wait_until(|| if self.jobs() == pairs(wanted) { None } else { Some(format!("{:?}", self.jobs())) });
     }
 
-    /// Waits until the coordinator has opened the run of a job and has the run's lock.
+    /// Waits until the coordinator has opened the run of a job, has its lock, and has recorded this in its queue.
     #[track_caller]
-    fn wait_for_lock(&self, job: &str) {
+    fn wait_until_begun(&self, job: &str) {
         let lock = self.store().join(job).join("lock");
-        wait_until(|| if lock.exists() { None } else { Some(format!("{} is missing", lock.display())) });
+        let begun = format!(r#""begun":{{"job":"{job}"}}"#);
+        let is_begun = |record: &PathBuf| fs::read_to_string(record).is_ok_and(|text| text.contains(&begun));
+        wait_until(|| {
+            let records = files(&self.store().join("coordinator/journal"));
+            let has_begun = lock.exists() && records.iter().any(is_begun);
+            (!has_begun)
+                .then(|| format!("{} is missing, or no record of {records:?} has {begun}", lock.display()))
+        });
     }
 
     /// Stops the coordinator with a signal, and restarts it.
@@ -215,7 +222,7 @@ fn a_run_that_is_there_is_continued() {
     try_solve(&run, "--board 2x2").exits(0);
     // Only the coordinator may write the run of a running job.
     coordinator.ask(&["submit", "--board", "3x2"]).exits(0);
-    coordinator.wait_for_lock("3x2");
+    coordinator.wait_until_begun("3x2");
     let taken = try_solve(&coordinator.store().join("3x2"), "--board 3x2").exits(1);
     taken.says(&[&coordinator.server.process_id().to_string()]);
     coordinator.server.stop();
@@ -258,7 +265,7 @@ fn a_second_coordinator_on_a_store_is_refused() {
 fn a_coordinator_that_was_taken_over_ends() {
     let coordinator = Coordinator::new();
     coordinator.ask(&["submit", "--board", "2x2", "--name", "a"]).exits(0);
-    coordinator.wait_for_lock("a");
+    coordinator.wait_until_begun("a");
     for lock in ["coordinator/lock", "a/lock"] {
         fs::remove_file(coordinator.store().join(lock)).unwrap();
     }
@@ -375,7 +382,7 @@ fn metrics_of_a_coordinator() {
 fn jobs_that_wait_hold_no_files() {
     let coordinator = Coordinator::new();
     coordinator.ask(&["submit", "--board", "2x2", "--name", "first"]).exits(0);
-    coordinator.wait_for_lock("first");
+    coordinator.wait_until_begun("first");
     let open_files =
         || fs::read_dir(format!("/proc/{}/fd", coordinator.server.process_id())).unwrap().count();
     let before = open_files();
@@ -438,7 +445,9 @@ fn a_refused_submit_leaves_no_trace() {
 fn a_run_that_another_coordinator_has_open_is_waited_for() {
     let coordinator = Coordinator::new();
     coordinator.ask(&["submit", "--board", "2x2", "--name", "a"]).exits(0);
-    coordinator.wait_for_lock("a");
+    coordinator.wait_until_begun("a");
+    // A stopped process keeps the run's lock, and does not see yet that it has lost the queue.
+    coordinator.server.signal("STOP");
     fs::remove_file(coordinator.store().join("coordinator/lock")).unwrap();
     let second = start_coordinator(&coordinator.store(), "127.0.0.1:0");
     let state = || ask(&second, &["status", "a", "--json"]).exits(0).json();
@@ -449,6 +458,7 @@ fn a_run_that_another_coordinator_has_open_is_waited_for() {
         if text(&job["trouble"]).contains(&writer) { None } else { Some(job.to_string()) }
     });
     let Coordinator { server, place: _place } = coordinator;
+    server.signal("CONT");
     server.end().exits(1);
     wait_until(|| {
         let job = state();
@@ -523,7 +533,7 @@ fn runs_of_format_1_are_not_continued() {
 
     // Submits a job of an earlier coordinator.
     coordinator.ask(&["submit", "--board", "2x2", "--name", "begun"]).exits(0);
-    coordinator.wait_for_lock("begun");
+    coordinator.wait_until_begun("begun");
     coordinator.server.signal("TERM");
     while coordinator.server.runs() {
         std::thread::sleep(Duration::from_millis(5));

@@ -500,12 +500,18 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
     if !path.try_exists().map_err(|e| StorageError::read(path, e))? {
         return Ok(());
     }
-    let not_empty = |found: &Path| Err(StorageError::NotEmpty { place: path.into(), found: found.into() });
+    let has_manifest = || path.join(MANIFEST).exists();
+    let already_a_run = || Err(StorageError::AlreadyARun { place: path.into() });
+    // Another process may create the run meanwhile. It writes the manifest before any record.
+    let not_empty = |found: &Path| match has_manifest() {
+        true => already_a_run(),
+        false => Err(StorageError::NotEmpty { place: path.into(), found: found.into() }),
+    };
     if !path.is_dir() {
         return Err(StorageError::NotADirectory { place: path.into() });
     }
-    if path.join(MANIFEST).exists() {
-        return Err(StorageError::AlreadyARun { place: path.into() });
+    if has_manifest() {
+        return already_a_run();
     }
     for entry in list(path)? {
         match entry.name.as_str() {
@@ -513,9 +519,8 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
             _ if entry.is_temp() => {}
             JOURNAL | SHARDS if entry.path.is_dir() => {
                 if let Some(found) = find_record(path)? {
-                    // Another process may have created the run meanwhile. It writes the manifest before any record.
-                    if path.join(MANIFEST).exists() {
-                        return Err(StorageError::AlreadyARun { place: path.into() });
+                    if has_manifest() {
+                        return already_a_run();
                     }
                     return Err(StorageError::ManifestMissing { place: path.into(), found: found.into() });
                 }
